@@ -1,0 +1,1 @@
+"""Toolcrib: thousands of tools for the price of three."""

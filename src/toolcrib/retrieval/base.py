@@ -1,0 +1,77 @@
+"""The values that retrieval takes and gives, and the two protocols that an engine fulfils.
+
+A `Document` is what retrieval may know of a tool: words, and nothing that could run. It carries a digest of its
+own content, so that whatever an engine derives from it (terms, vectors) can be kept by content and can never be stale.
+A `Ranking` says what was found *and* how sure the engine is: an empty ranking with `abstained` set is an answer
+(X2), not a failure.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """The searchable words of one tool."""
+
+    key: str
+    """The exposed name; unique in an index, and the tie-breaker of equal scores."""
+    digest: str
+    """Digest of every other field: equal digests mean equal documents."""
+    leaf: str
+    """The name that the source itself uses, without any prefix."""
+    toolset: str
+    """The group that the tool belongs to, as the model sees it (`github`, not `mcp-github`)."""
+    description: str
+    parameters: tuple[str, ...]
+    """Names of the top-level parameters."""
+    nested: str
+    """Bounded text of parameter descriptions, nested names and enum values."""
+    aliases: tuple[str, ...] = ()
+    """Words that the operator attached to the tool; used for ranking only (X8)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One document of a ranking."""
+
+    key: str
+    score: float
+    evidence: Mapping[str, float] = field(default_factory=dict[str, float])
+    """What each field and stage gave to the score; filled when the search was asked to explain."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """What a search found, best first."""
+
+    hits: tuple[Hit, ...]
+    abstained: bool
+    """Nothing in the index fits: `hits` is empty on purpose."""
+    confidence: float
+    """0 to 1: how likely the first hit is what was meant."""
+    nearest: tuple[str, ...] = ()
+    """Keys that come closest although the engine abstained; shown as such, never as hits."""
+    mode: str = "lexical"
+    """The engine that was applied, not the one that was configured."""
+
+
+class Index(Protocol):
+    """Searchable documents; immutable once built."""
+
+    def __len__(self) -> int:
+        """How many documents it holds."""
+        ...
+
+    def search(self, query: str, *, limit: int, explain: bool = False) -> Ranking:
+        """Ranks the documents for `query`. Never raises, whatever the string."""
+        ...
+
+
+class Retriever(Protocol):
+    """Builds indexes, and may keep what it derived from documents for the next one, by content only."""
+
+    def index(self, documents: Sequence[Document]) -> Index:
+        """The index of exactly these documents; their order does not matter."""
+        ...
