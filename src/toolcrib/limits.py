@@ -83,11 +83,30 @@ CACHE_CATALOGS = 64
 CACHE_VALIDATORS = 4_096
 """Compiled schemas that a crib keeps by content (about 10 kB each)."""
 
-SEARCHES_REPEATED = 2
-"""Searches without progress that are answered in full."""
+SEARCHES_SHORT = 2
+"""Searches without progress that are answered shortly; further ones are answered firmly."""
 
 SEARCHES_STALE = 6
 """Searches without progress after which searching is refused."""
 
 SEARCHES_UNUSED = 24
 """Searches that found something new, one after the other, without any use of what they found."""
+
+# Retrieval: texts
+TERM_MAX_CHARS = 64
+"""Characters of one unbroken run that are read: longer ones are encoded data, not words."""
+FIELD_MAX_RUNS = 400
+"""Runs of one field that are indexed (D1): 99.9 % of real descriptions are shorter; the rest is stuffing or
+a manual."""
+
+
+# Retrieval: caches of one retriever
+ANALYSED_MAX_DOCUMENTS = 250_000
+"""Analysed documents that a retriever keeps, about 300 bytes each."""
+VOCABULARY_MAX_TERMS = 1_000_000
+"""Terms that a retriever numbers before it starts over; 100,000 real tools have about 110,000."""
+
+
+# Retrieval: answers
+RESULTS_MAX_HITS = 100
+"""Hits of one search, whatever limit was asked for."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from toolcrib.intake.naming import fold
-from toolcrib.limits import SEARCHES_REPEATED, SEARCHES_STALE, SEARCHES_UNUSED
+from toolcrib.limits import SEARCHES_SHORT, SEARCHES_STALE, SEARCHES_UNUSED
 
 Stance = Literal["full", "short", "firm", "refuse"]
 
 _REPHRASED = 0.5
-"""Share of common words from which two queries state the same need."""
+"""Share of common words above which two queries state the same need: "list issues" and "create issue" do not."""
 
 _FILLERS = frozenset(
     "a an the to of for in on with and or my me i please tool tools find search get how can use".split()
@@ -59,10 +59,7 @@ class ProgressGuard:
             return Verdict(stance="refuse", stale=self._stale)
         repeated = all(self._is_known(_words(query)) for query in queries)
         stale = self._stale + (1 if repeated else 0)
-        if stale > SEARCHES_STALE // 2 + 1:
-            stance: Stance = "firm"
-        else:
-            stance = "short" if stale > SEARCHES_REPEATED else "full"
+        stance: Stance = "full" if stale == 0 else "short" if stale <= SEARCHES_SHORT else "firm"
         return Verdict(stance=stance, stale=stale)
 
     def after_search(self, queries: Iterable[str], names: Iterable[str]) -> None:
@@ -85,7 +82,7 @@ class ProgressGuard:
         self._needs.clear()
 
     def _is_known(self, need: frozenset[str]) -> bool:
-        return any(_likeness(need, known) >= _REPHRASED for known in self._needs)
+        return any(_likeness(need, known) > _REPHRASED for known in self._needs)
 
 
 def _words(query: str) -> frozenset[str]:
@@ -98,4 +95,4 @@ def _words(query: str) -> frozenset[str]:
 def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
     if not one or not other:
         return 1.0 if one == other else 0.0
-    return len(one & other) / min(len(one), len(other))
+    return len(one & other) / len(one | other)
