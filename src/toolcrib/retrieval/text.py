@@ -1,0 +1,139 @@
+"""Decides which terms a text has: the one place where names, prose and queries become comparable.
+
+Identifiers come apart (`createIssue`, `create_issue`, `HTTPServer`, `s3.getObject`), yet a written-together
+word keeps its whole form as well (`GitHub` is also `github`). Diacritics and case are folded, scripts
+without spaces become n-grams, and light English endings are folded so that "scheduling" meets `schedule`.
+Deliberately no full stemming: it merges words that tell tools apart.
+
+Invariant: any string gives terms, whatever it holds (lone surrogates, NUL, megabytes); equal strings give
+equal terms in every process. Prevents the failure that a query in another script, or with one odd
+character, finds nothing.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from toolcrib.limits import QUERY_MAX_CHARS, TERM_MAX_CHARS
+
+_RUNS = re.compile(r"[^\W_]+")
+_ASCII_RUNS = re.compile(r"[A-Za-z0-9]+")
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+|[a-z]+|[0-9]+")
+# Scripts written without spaces between words, and Hangul, whose particles stick to the word.
+_DENSE = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
+)
+_COMBINING = re.compile("[\u0300-\u036f]+")
+# Letters that Unicode does not decompose, though a keyboard without them writes the plain letter.
+_PLAIN = str.maketrans(
+    {"đ": "d", "ø": "o", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th", "ß": "ss"}
+)
+_VOWEL = re.compile("[aeiouy]")
+_HISSING = ("ss", "sh", "ch", "x", "z")
+_KEPT_DOUBLE = frozenset("lsz")
+
+
+def terms(text: str) -> list[str]:
+    """The terms of a text in order, repeats included."""
+    found: list[str] = []
+    runs = _ASCII_RUNS if text.isascii() else _RUNS
+    for run in runs.findall(text):
+        found += run_terms(run)
+    return found
+
+
+def query_terms(query: str) -> list[str]:
+    """The terms of a query, of which only the first `QUERY_MAX_CHARS` characters are read."""
+    return terms(query[:QUERY_MAX_CHARS])
+
+
+def runs_of(text: str) -> list[str]:
+    """The unbroken runs of letters and digits in a text: what `run_terms` takes apart."""
+    return (_ASCII_RUNS if text.isascii() else _RUNS).findall(text)
+
+
+def run_terms(run: str) -> tuple[str, ...]:
+    """The terms of one unbroken run of letters and digits."""
+    run = run[:TERM_MAX_CHARS]
+    if run.isascii():
+        if run.islower() and run.isalpha():
+            return (fold_ending(run),)
+        return _identifier_terms(run)
+    folded = fold_marks(run)
+    if folded.isascii():
+        return _identifier_terms(folded)
+    return _mixed_terms(folded.lower())
+
+
+def fold_marks(text: str) -> str:
+    """The text without Latin diacritics and compatibility forms; vowel signs of other scripts stay."""
+    decomposed = unicodedata.normalize("NFKD", text)
+    stripped = _COMBINING.sub("", decomposed)
+    composed = unicodedata.normalize("NFC", stripped)
+    return composed.translate(_PLAIN)
+
+
+def normal_name(name: str) -> str:
+    """A name without case, separators and diacritics: what two spellings of one name share."""
+    plain = name if name.isascii() else fold_marks(name)
+    return "".join(_RUNS.findall(plain)).lower()
+
+
+def fold_ending(word: str) -> str:
+    """The word with a plural or verb ending folded; the outcome is a key, not always a word."""
+    if len(word) < 4:
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith("es") and word[:-2].endswith(_HISSING):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    if word.endswith("ing"):
+        word = _without_verb_ending(word, word[:-3])
+    elif word.endswith("ed") and not word.endswith("eed"):
+        word = _without_verb_ending(word, word[:-2])
+    if len(word) > 4 and word.endswith("e"):
+        return word[:-1]
+    return word
+
+
+def _without_verb_ending(word: str, stem: str) -> str:
+    if len(stem) < 3 or _VOWEL.search(stem) is None:
+        return word
+    last = stem[-1]
+    if last == stem[-2] and last not in _KEPT_DOUBLE and len(stem) > 3:
+        return stem[:-1]
+    return stem
+
+
+def _identifier_terms(run: str) -> tuple[str, ...]:
+    parts = _PARTS.findall(run)
+    whole = run.lower()
+    if len(parts) <= 1:
+        return (fold_ending(whole),)
+    # The whole form answers "github" for `GitHub`; a lone letter beside a digit (`s3`, `v2`) means nothing
+    # alone.
+    folded = [fold_ending(part.lower()) for part in parts if len(part) > 1]
+    return (*folded, fold_ending(whole))
+
+
+def _mixed_terms(run: str) -> tuple[str, ...]:
+    found: list[str] = []
+    position = 0
+    for dense in _DENSE.finditer(run):
+        found += _plain_pieces(run[position : dense.start()])
+        found += _ngrams(dense.group())
+        position = dense.end()
+    found += _plain_pieces(run[position:])
+    return tuple(found)
+
+
+def _plain_pieces(text: str) -> Iterable[str]:
+    return (fold_ending(piece) if piece.isascii() else piece for piece in _RUNS.findall(text))
+
+
+def _ngrams(dense: str) -> list[str]:
+    pairs = [dense[i : i + 2] for i in range(len(dense) - 1)]
+    return [*pairs, *dense]
