@@ -1,9 +1,98 @@
-"""Every bound in one place, with its unit in the name and its reason beside it."""
+"""Every bound, with its unit and its reason, on one screen."""
+
+DEFINITION_MAX_BYTES = 512 * 1024
+"""Compact JSON of one definition. The largest of 7,915 real ones has 94 kB."""
+
+DESCRIPTION_MAX_CHARS = 65_536
+"""A real description reaches 43,000 characters; beyond this it is no description."""
+
+SCHEMA_MAX_DEPTH = 64
+"""Nesting of JSON containers in a definition. Real ones reach 40; parsers fail near 200."""
+
+SCHEMA_MAX_NODES = 50_000
+"""JSON values in one definition: keeps a walk over it in the low milliseconds."""
+
+NAME_MAX_CHARS = 128
+"""The longest name that the MCP specification allows a source to use."""
+
+EXPOSED_NAME_MAX_CHARS = 64
+"""The longest tool name that model APIs accept."""
+
+TOOLS_PER_TOOLSET = 25_000
+"""A source that offers more is cut there, and reported. The largest real one has 401; a flat cloud API 3,320."""
+
+QUERY_MAX_CHARS = 512
+"""A longer query is cut: it is a sentence, not a document."""
+
+QUERIES_PER_SEARCH = 8
+"""Needs that one `tool_search` may state at once."""
+
+NAMES_PER_DESCRIBE = 10
+"""Names that one `tool_describe` may ask for at once."""
+
+DESCRIBE_MAX_CHARS = 131_072
+"""Whole answer of one `tool_describe`."""
+
+HIT_DESCRIPTION_MAX_CHARS = 200
+"""Description of a hit; the longest first sentence of 353 real connector tools has 329."""
+
+SIGNATURE_MAX_CHARS = 600
+"""Signature of a hit. Required parameters are kept even beyond it."""
+
+ARGUMENTS_MAX_BYTES = 1024 * 1024
+"""Arguments of one call."""
+
+ARGUMENTS_MAX_DEPTH = 64
+"""Nesting of the arguments of one call."""
+
+RESULT_MAX_CHARS = 20_000
+"""Text of one result that reaches the model; the rest is cut with a note that says so."""
+
+RESULT_MAX_BLOCKS = 100
+"""Content blocks of one result."""
+
+CALL_DEADLINE_S = 120.0
+"""Seconds that a tool may take."""
+
+HOOK_DEADLINE_S = 5.0
+"""Seconds that one hook, guardrail or checkpoint may take; a slower guard counts as a no."""
+
+APPROVAL_TTL_S = 600.0
+"""Seconds that a grant stays valid when it is not used."""
+
+APPROVALS_PENDING = 5
+"""Questions that one session may have open, so that nobody is worn down by a spray of prompts."""
+
+CONCURRENCY_GLOBAL = 256
+CONCURRENCY_PER_TOOLSET = 16
+CONCURRENCY_PER_SESSION = 8
+"""Calls under way at once: in the process, in one toolset, in one session."""
+
+QUEUE_WAIT_S = 10.0
+"""Seconds that a call may wait for its place."""
+
+ACTIVITY_EVENTS = 10_000
+"""Events that the in-memory feed keeps."""
+
+ACTIVITY_FILE_MAX_BYTES = 64 * 1024 * 1024
+"""Size at which the JSONL feed is rotated; one older file is kept."""
+
+CACHE_CATALOGS = 64
+"""Catalogs, and the assemblies made of them, that a crib keeps by content."""
+
+CACHE_VALIDATORS = 4_096
+"""Compiled schemas that a crib keeps by content (about 10 kB each)."""
+
+SEARCHES_SHORT = 2
+"""Searches without progress that are answered shortly; further ones are answered firmly."""
+
+SEARCHES_STALE = 6
+"""Searches without progress after which searching is refused."""
+
+SEARCHES_UNUSED = 24
+"""Searches that found something new, one after the other, without any use of what they found."""
 
 # Retrieval: texts
-QUERY_MAX_CHARS = 512
-"""Characters of a query that are read (D7): the longest useful request is far shorter, a pasted file is far
-longer."""
 QUERY_MAX_TERMS = 128
 """Terms of a query that are weighed: n-grams of a full query in a script without spaces are many."""
 TERM_MAX_CHARS = 64
@@ -11,6 +100,7 @@ TERM_MAX_CHARS = 64
 FIELD_MAX_RUNS = 400
 """Runs of one field that are indexed (D1): 99.9 % of real descriptions are shorter; the rest is stuffing or
 a manual."""
+
 
 # Retrieval: caches of one retriever
 ANALYSED_MAX_DOCUMENTS = 250_000
@@ -23,6 +113,7 @@ DELTA_MAX_SHARE = 0.02
 """Share of an index that may have changed before its postings are built anew instead of being amended."""
 DELTA_MIN_DOCUMENTS = 64
 """Changed documents that are always amended: below this, a whole build costs more than every search saves."""
+
 
 # Retrieval: answers
 RESULTS_MAX_HITS = 100

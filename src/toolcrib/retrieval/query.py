@@ -12,6 +12,7 @@ Invariant: weights depend on the query and on counts of living rows alone.
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from toolcrib.limits import QUERY_MAX_TERMS
 from toolcrib.retrieval.analysis import Analyser
@@ -70,7 +71,7 @@ class _Weighing:
                 numbers = self._parted(term)
             yield Word(text=term, mass=self._mass(term), numbers=numbers)
         if self._weights.joined:
-            for first, second in zip(terms, terms[1:], strict=False):
+            for first, second in pairwise(terms):
                 whole = first + second
                 if whole not in unique:
                     numbers = self._forms(whole, self._weights.joined)

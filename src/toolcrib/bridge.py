@@ -1,0 +1,259 @@
+"""The bridge is a syntax: three schemas, and one place that reads what the model wrote in it.
+
+`unwrap` turns a model's call into what it asks for. A call by a tool's own name is that call; `tool_call` is the call inside it;
+`tool_search` and `tool_describe` are questions. From here on nothing knows or cares by which way a call came in (S5, X13), and what was
+checked is what runs, because nobody reads the model's JSON a second time.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import cast
+
+import orjson
+
+from toolcrib.definitions import (
+    Json, JsonObject, ModelCall, Route, Tool, ToolName, ToolsetName, Traits, fingerprint_of, json_chars,
+)  # fmt: skip
+from toolcrib.dialects.base import kind_of
+from toolcrib.errors import InvalidCall
+from toolcrib.intake.naming import BRIDGE_NAMES, fold, is_reserved
+from toolcrib.limits import ARGUMENTS_MAX_BYTES, ARGUMENTS_MAX_DEPTH, NAMES_PER_DESCRIBE, QUERIES_PER_SEARCH
+
+TOOL_SEARCH, TOOL_DESCRIBE, TOOL_CALL = BRIDGE_NAMES
+BRIDGE_TOOLSET = ToolsetName("toolcrib")
+
+_SEARCH_TEXT = (
+    "Find tools that are not in this list, by what you need done; several needs: one per line. "
+    "Hits show how to call them. Search before you say that something cannot be done; only an empty answer means no such tool."
+)
+_LISTING_TEXT = " If you see the name below, skip the search. Prefix + name:"
+_DESCRIBE_TEXT = "Full schema of a found tool, if its signature is not enough."
+_CALL_TEXT = "Run a found or named tool, as if you had called it directly. Never for tools of this list."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """The model wants a tool to run."""
+
+    name: str
+    arguments: JsonObject
+    route: Route
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """The model asks which tools there are."""
+
+    queries: tuple[str, ...]
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Describe:
+    """The model asks what tools take."""
+
+    names: tuple[str, ...]
+
+
+Request = Invocation | Search | Describe
+
+
+def bridge_tools(listing: str = "") -> tuple[Tool, ...]:
+    """The three tools that stand for all deferred ones, always in the same order (S2); the listing rides in the first."""
+    return tuple(_tool(definition) for definition in _definitions(listing))
+
+
+def _tool(definition: JsonObject) -> Tool:
+    function = cast("dict[str, str]", definition["function"])
+    encoded = orjson.dumps(definition)
+    name = function["name"]
+    return Tool(
+        name=ToolName(name),
+        toolset=BRIDGE_TOOLSET,
+        origin="host",
+        leaf=name,
+        description=function["description"],
+        schema=orjson.dumps(function["parameters"]),
+        raw=encoded,
+        dialect="openai_chat",
+        traits=Traits(read_only=name != TOOL_CALL, destructive=None, parallel=name != TOOL_CALL),
+        aliases=(),
+        chars=json_chars(encoded),
+        fingerprint=fingerprint_of(encoded),
+    )
+
+
+def _definitions(listing: str) -> tuple[JsonObject, ...]:
+    search = _SEARCH_TEXT + (_LISTING_TEXT + listing if listing else "")
+    return (
+        _function(
+            TOOL_SEARCH, search, {"query": {"type": "string"}, "limit": {"type": "integer"}}, ["query"]
+        ),
+        _function(TOOL_DESCRIBE, _DESCRIBE_TEXT, {"name": {"type": "string"}}, ["name"]),
+        _function(
+            TOOL_CALL,
+            _CALL_TEXT,
+            {"name": {"type": "string"}, "arguments": {"type": "object"}},
+            ["name", "arguments"],
+        ),
+    )
+
+
+def _function(name: str, description: str, properties: JsonObject, required: list[str]) -> JsonObject:
+    parameters: JsonObject = {"type": "object", "properties": properties, "required": required}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": description, "parameters": parameters},
+    }
+
+
+def unwrap(call: ModelCall, *, route: Route = "direct") -> Request:
+    """What the model asks for. Raises `InvalidCall` with what to send instead."""
+    if not is_reserved(call.name):
+        return Invocation(name=call.name, arguments=read_arguments(call.arguments), route=route)
+    kind = next((name for name in BRIDGE_NAMES if fold(name) == fold(call.name)), None)
+    if kind == TOOL_SEARCH:
+        return _read_search(_read_object(call.arguments, TOOL_SEARCH, bare="query"))
+    if kind == TOOL_DESCRIBE:
+        return _read_describe(_read_object(call.arguments, TOOL_DESCRIBE, bare="name"))
+    if kind == TOOL_CALL:
+        return _read_call(_read_object(call.arguments, TOOL_CALL))
+    raise InvalidCall(
+        f"There is no tool of that name. Did you mean {' or '.join(f'`{name}`' for name in BRIDGE_NAMES)}?"
+    )
+
+
+def read_arguments(value: Json) -> JsonObject:
+    """Arguments as an object: given as one, as a JSON string of one, or left out. Raises `InvalidCall`."""
+    if isinstance(value, str):
+        value = _parse(value) if value.strip() else None
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidCall(
+            f'`arguments` must be a JSON object such as {{"key": "value"}}, not {kind_of(value)}.'
+        )
+    arguments = dict(value)
+    _require_bounded(arguments)
+    return arguments
+
+
+def _read_search(raw: JsonObject) -> Search:
+    _require_keys(raw, TOOL_SEARCH, {"query", "queries", "limit"})
+    value = raw.get("query", raw.get("queries"))
+    items = cast("list[Json]", value) if isinstance(value, list) else [value]
+    lines = [line.strip() for item in items if isinstance(item, str) for line in item.splitlines()]
+    queries = tuple(dict.fromkeys(line for line in lines if line))
+    if not queries:
+        raise InvalidCall("`query` is blank: say in a few words what you need done.")
+    if len(queries) > QUERIES_PER_SEARCH:
+        raise InvalidCall(f"`query` holds {len(queries)} needs; send at most {QUERIES_PER_SEARCH} at once.")
+    return Search(queries=queries, limit=_read_limit(raw.get("limit")))
+
+
+def _read_limit(value: Json) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, str) and value.strip().lstrip("-").isdigit():
+        value = int(value.strip()[:10])
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidCall(f"`limit` must be a whole number, not {kind_of(value)}.")
+    return value
+
+
+def _read_describe(raw: JsonObject) -> Describe:
+    _require_keys(raw, TOOL_DESCRIBE, {"name", "names"})
+    value = raw.get("name", raw.get("names"))
+    items = cast("list[Json]", value) if isinstance(value, list) else [value]
+    names = tuple(dict.fromkeys(item.strip() for item in items if isinstance(item, str) and item.strip()))
+    if not names:
+        raise InvalidCall("`name` is blank: give the name of a tool that `tool_search` found.")
+    if len(names) > NAMES_PER_DESCRIBE:
+        raise InvalidCall(f"`name` holds {len(names)} names; send at most {NAMES_PER_DESCRIBE} at once.")
+    return Describe(names=names)
+
+
+def _read_call(raw: JsonObject) -> Invocation:
+    _require_keys(raw, TOOL_CALL, {"name", "arguments"})
+    name = raw.get("name")
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidCall('`name` is missing: send {"name": "<tool>", "arguments": {...}}.')
+    name = name.strip()
+    if is_reserved(name):
+        raise InvalidCall(
+            f"`{TOOL_CALL}` cannot run a bridge tool. Call `{TOOL_SEARCH}` or `{TOOL_DESCRIBE}` by its own name."
+        )
+    return Invocation(name=name, arguments=read_arguments(raw.get("arguments")), route="bridge")
+
+
+def _read_object(value: Json, name: str, *, bare: str | None = None) -> JsonObject:
+    """The bridge's own arguments; a bare string stands for the one that matters."""
+    if isinstance(value, str):
+        if not value.strip():
+            return {}
+        try:
+            value = _parse(value)
+        except InvalidCall:
+            if bare is None:
+                raise
+            return {bare: value}
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if bare is not None and isinstance(value, str | list):
+        return {bare: value}
+    raise InvalidCall(f"The arguments of `{name}` must be a JSON object, not {kind_of(value)}.")
+
+
+def _require_keys(raw: JsonObject, name: str, known: set[str]) -> None:
+    """Exact keys only: what was checked under one spelling must not run under another."""
+    unknown = sorted(set(raw) - known)
+    if unknown:
+        keys = " and ".join(f"`{key}`" for key in sorted(known - {"queries", "names"}))
+        shown = ", ".join(f"`{key[:40]}`" for key in unknown[:3])
+        hint = " Put the tool's own arguments inside `arguments`." if name == TOOL_CALL else ""
+        raise InvalidCall(f"`{name}` takes {keys}, not {shown}.{hint}")
+
+
+def _parse(text: str) -> Json:
+    if len(text) > ARGUMENTS_MAX_BYTES:
+        raise InvalidCall(
+            f"The arguments have {len(text)} characters; at most {ARGUMENTS_MAX_BYTES} are taken."
+        )
+    try:
+        return cast("Json", orjson.loads(text))
+    except (orjson.JSONDecodeError, UnicodeEncodeError) as error:
+        reason = str(error).partition(":")[0]
+        raise InvalidCall(f"The arguments are not valid JSON ({reason}): send a JSON object.") from None
+
+
+def _require_bounded(arguments: JsonObject) -> None:
+    try:
+        encoded = orjson.dumps(arguments)
+    except (TypeError, ValueError):
+        raise InvalidCall("The arguments hold a value that JSON cannot carry: send plain JSON.") from None
+    if len(encoded) > ARGUMENTS_MAX_BYTES:
+        raise InvalidCall(
+            f"The arguments have {len(encoded)} bytes; at most {ARGUMENTS_MAX_BYTES} are taken."
+        )
+    # NaN is encoded as null, and few brackets cannot nest deeply: most arguments need no walk.
+    if b"null" in encoded or encoded.count(b"{") + encoded.count(b"[") > ARGUMENTS_MAX_DEPTH:
+        _walk(arguments)
+
+
+def _walk(arguments: JsonObject) -> None:
+    stack: list[tuple[object, int]] = [(arguments, 1)]
+    while stack:
+        value, depth = stack.pop()
+        if depth > ARGUMENTS_MAX_DEPTH:
+            raise InvalidCall(f"The arguments are nested more than {ARGUMENTS_MAX_DEPTH} levels deep.")
+        if isinstance(value, float) and not isfinite(value):
+            raise InvalidCall("The arguments hold NaN or Infinity, which JSON does not have.")
+        if isinstance(value, dict):
+            stack.extend((item, depth + 1) for item in cast("JsonObject", value).values())
+        elif isinstance(value, list | tuple):
+            stack.extend((item, depth + 1) for item in cast("list[object]", value))

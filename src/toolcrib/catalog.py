@@ -1,0 +1,119 @@
+"""The catalog: everything that one session may reach through the bridge, and nothing else.
+
+It is an immutable snapshot. Search, describe, call, counts, hints and error texts all read the same one, so none of them can know
+of a tool that another does not (S19). Names resolve inside it only, which is why an unknown name and one that is out of scope
+cannot be told apart from here (X6).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from toolcrib.definitions import Fingerprint, Tool, Toolset, fingerprint_of
+from toolcrib.intake.naming import fold
+
+_NEAR_NAMES_SEARCHED = 5_000
+"""Names that a misspelled one is compared with: keeps the answer to a typo under about 10 ms."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolution:
+    """What a name means in a catalog."""
+
+    tool: Tool | None
+    candidates: tuple[Tool, ...] = ()
+    """If the name was ambiguous or misspelled: what it may have meant."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Catalog:
+    """The deferrable tools of one scope."""
+
+    toolsets: tuple[Toolset, ...]
+    """Sorted by name; none of them empty."""
+
+    def __iter__(self) -> Iterator[Tool]:
+        for toolset in self.toolsets:
+            yield from toolset.tools
+
+    @cached_property
+    def size(self) -> int:
+        """How many tools there are: `total_available`."""
+        return sum(len(toolset.tools) for toolset in self.toolsets)
+
+    @cached_property
+    def chars(self) -> int:
+        """Characters of all definitions together."""
+        return sum(toolset.chars for toolset in self.toolsets)
+
+    @cached_property
+    def fingerprint(self) -> Fingerprint:
+        """Digest of everything in it."""
+        return fingerprint_of(*(toolset.fingerprint.encode() for toolset in self.toolsets))
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of exactly this exposed name."""
+        for toolset in self.toolsets:
+            if name.startswith(toolset.prefix):
+                tool = toolset.by_name.get(name)
+                if tool is not None:
+                    return tool
+        return None
+
+    def toolset_of(self, tool: Tool) -> Toolset:
+        """The snapshot that holds the tool."""
+        return next(toolset for toolset in self.toolsets if toolset.name == tool.toolset)
+
+    def resolve(self, name: str) -> Resolution:
+        """What the name means: exactly, by its short form, or in another case or with other separators."""
+        exact = self.get(name)
+        if exact is not None:
+            return Resolution(tool=exact)
+        for names in (self._by_leaf.get(name), self._by_folded.get(fold(name))):
+            if names:
+                return (
+                    Resolution(tool=names[0])
+                    if len(names) == 1
+                    else Resolution(tool=None, candidates=names[:5])
+                )
+        return Resolution(tool=None, candidates=self._near(fold(name)))
+
+    @cached_property
+    def _by_leaf(self) -> Mapping[str, tuple[Tool, ...]]:
+        return _grouped((tool.leaf, tool) for tool in self)
+
+    @cached_property
+    def _by_folded(self) -> Mapping[str, tuple[Tool, ...]]:
+        return _grouped((key, tool) for tool in self for key in _folded_forms(tool))
+
+    def _near(self, folded: str) -> tuple[Tool, ...]:
+        """Up to three tools whose name is spelled almost like this."""
+        if len(folded) < 3 or self.size > _NEAR_NAMES_SEARCHED:
+            return ()
+        wanted = _pairs(folded)
+        scored: list[tuple[float, str, Tool]] = []
+        for key, tools in self._by_folded.items():
+            if abs(len(key) - len(folded)) <= max(2, len(folded) // 3):
+                have = _pairs(key)
+                likeness = 2 * len(wanted & have) / (len(wanted) + len(have))
+                if likeness >= 0.6:
+                    scored.extend((-likeness, tool.name, tool) for tool in tools)
+        scored.sort(key=lambda item: item[:2])
+        return tuple(dict.fromkeys(tool for _, _, tool in scored))[:3]
+
+
+def _folded_forms(tool: Tool) -> set[str]:
+    """`github__create_issue` is also meant by `createIssue`, `github.create_issue`, `mcp__github__create_issue`."""
+    return {fold(tool.name), fold(tool.leaf), fold(tool.toolset + tool.leaf)}
+
+
+def _pairs(word: str) -> set[str]:
+    return {word[i : i + 2] for i in range(len(word) - 1)}
+
+
+def _grouped(pairs: Iterator[tuple[str, Tool]]) -> Mapping[str, tuple[Tool, ...]]:
+    groups: dict[str, list[Tool]] = defaultdict(list)
+    for key, tool in pairs:
+        groups[key].append(tool)
+    return {key: tuple(tools) for key, tools in groups.items()}

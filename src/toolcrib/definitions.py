@@ -1,0 +1,211 @@
+"""The values that flow through Toolcrib: tools, toolsets, calls and results.
+
+All of them are immutable. A tool keeps the JSON that its source gave, byte for byte in meaning, so that nothing a
+source said is lost on the way to a model that can use it; what others need (name, description, schema, size) is read
+from it once. Its fingerprint covers everything that a model or a person relied on, and nothing else.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, NewType, TypeAlias, cast
+
+import orjson
+
+Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+JsonObject: TypeAlias = dict[str, Json]
+
+ToolName = NewType("ToolName", str)
+"""The name under which a session knows a tool: unique, safe for every model API."""
+ToolsetName = NewType("ToolsetName", str)
+Fingerprint = NewType("Fingerprint", str)
+"""Hexadecimal BLAKE2b-128 of a canonical form: may decide approval, because nobody can craft a second one."""
+
+Origin = Literal["mcp", "plugin", "host"]
+"""Where a tool comes from. `host` is what nobody classified: it stays visible (S9)."""
+
+DialectName = Literal["openai_chat", "openai_responses", "anthropic", "gemini", "mcp"]
+Route = Literal["direct", "bridge", "caller"]
+"""How a call came in: by its own name, through `tool_call`, or from code that holds the session."""
+
+
+def canonical_json(value: object) -> bytes:
+    """Compact JSON with sorted keys: equal for equal values, whatever order they were written in."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+def fingerprint_of(*parts: bytes) -> Fingerprint:
+    """The fingerprint of a sequence of byte strings; their borders count."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return Fingerprint(digest.hexdigest())
+
+
+def json_chars(encoded: bytes) -> int:
+    """Characters (not bytes) of encoded JSON: what the token estimate counts."""
+    return len(encoded) if encoded.isascii() else len(encoded.decode())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What is known of a tool's behaviour. `None` means that nobody said."""
+
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+    parallel: bool = False
+    """The tool may run beside others of one turn."""
+
+    @property
+    def changes_something(self) -> bool:
+        """Whether to take a checkpoint first: only a tool that says it is read-only is spared."""
+        return self.read_only is not True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tool:
+    """One tool, as its source defined it."""
+
+    name: ToolName
+    toolset: ToolsetName
+    origin: Origin
+    leaf: str
+    """The name that the source itself uses."""
+    description: str
+    schema: bytes
+    """JSON Schema of the arguments, compact JSON."""
+    raw: bytes
+    """The whole definition as given, compact JSON, in the shape of `dialect`."""
+    dialect: DialectName
+    traits: Traits
+    aliases: tuple[str, ...]
+    chars: int
+    """Characters of the definition as an OpenAI chat function: what the token estimate counts (S13)."""
+    fingerprint: Fingerprint
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Tool) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        return f"Tool({self.name!r}, toolset={self.toolset!r})"
+
+    @property
+    def parameters(self) -> JsonObject:
+        """The JSON Schema of the arguments; a fresh copy, yours to change."""
+        return cast("JsonObject", orjson.loads(self.schema))
+
+    @property
+    def definition(self) -> JsonObject:
+        """The definition as its source gave it; a fresh copy."""
+        return cast("JsonObject", orjson.loads(self.raw))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skipped:
+    """A definition that could not be used, and why."""
+
+    toolset: ToolsetName
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Toolset:
+    """An immutable snapshot of one named group of tools. Compared by identity: sources hand out the same object while nothing changed."""
+
+    name: ToolsetName
+    origin: Origin
+    tools: tuple[Tool, ...]
+    """Sorted by name."""
+    prefix: str = ""
+    """What every exposed name of this toolset starts with, or nothing."""
+    skipped: tuple[Skipped, ...] = ()
+    unavailable: str | None = None
+    """Why the tools cannot be called now, if they cannot; the list is then the last good one."""
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Tool]:
+        """Tools by exposed name."""
+        return {tool.name: tool for tool in self.tools}
+
+    @cached_property
+    def chars(self) -> int:
+        """Characters of all definitions together."""
+        return sum(tool.chars for tool in self.tools)
+
+    @cached_property
+    def fingerprint(self) -> Fingerprint:
+        """Digest of the name and of every tool."""
+        return fingerprint_of(self.name.encode(), *(tool.fingerprint.encode() for tool in self.tools))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """A call as the model wrote it, in whatever dialect. Kept as it is for the transcript (S7)."""
+
+    id: str
+    name: str
+    arguments: Json
+    """An object, a JSON string of one, or null: `bridge.unwrap` is the only place that reads it."""
+    dialect: DialectName | None = None
+    raw: Json = None
+    """The call as the model API gave it, in the shape of `dialect`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of one real tool. What is checked is what is dispatched."""
+
+    id: str
+    tool: Tool
+    arguments: JsonObject
+    route: Route
+    principal: str
+    """Who calls: grants and concurrency are counted by it."""
+    notes: tuple[str, ...] = ()
+    """What was repaired on the way in; told to the model with the result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a tool answered, in the content blocks of MCP; unknown blocks and fields are kept."""
+
+    content: tuple[JsonObject, ...] = ()
+    structured: Json = None
+    is_error: bool = False
+    meta: JsonObject = field(default_factory=dict[str, "Json"])
+    code: str | None = None
+    """The code of the error, if Toolcrib refused or failed the call."""
+    dialect: DialectName | None = None
+    raw: Json = None
+    """The result as some API gave it, in the shape of `dialect`."""
+
+    @property
+    def text(self) -> str:
+        """All text of the content, or the structured value as JSON if there is no text."""
+        texts = [
+            block["text"]
+            for block in self.content
+            if block.get("type") == "text" and isinstance(block.get("text"), str)
+        ]
+        if texts:
+            return "\n".join(cast("list[str]", texts))
+        return "" if self.structured is None else orjson.dumps(self.structured).decode()
+
+
+def text_result(
+    text: str, *, is_error: bool = False, structured: Json = None, code: str | None = None
+) -> Result:
+    """A result of one text block."""
+    return Result(
+        content=({"type": "text", "text": text},), is_error=is_error, structured=structured, code=code
+    )

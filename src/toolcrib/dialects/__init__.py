@@ -1,0 +1,77 @@
+"""The shapes of the model APIs, and how to tell them apart."""
+
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from toolcrib.definitions import DialectName, Json, JsonObject, ModelCall
+from toolcrib.dialects import anthropic, gemini, mcp, openai_chat, openai_responses
+from toolcrib.dialects.base import Dialect, kind_of
+from toolcrib.errors import ConfigError, InvalidCall
+
+DIALECTS: Mapping[DialectName, Dialect] = {
+    "openai_chat": openai_chat,
+    "openai_responses": openai_responses,
+    "anthropic": anthropic,
+    "gemini": gemini,
+    "mcp": mcp,
+}
+
+
+def require_dialect(name: str) -> Dialect:
+    """The dialect of that name. Raises `ConfigError`."""
+    dialect = DIALECTS.get(cast("DialectName", name))
+    if dialect is None:
+        raise ConfigError(f"There is no dialect `{name}`: use one of {', '.join(DIALECTS)}.")
+    return dialect
+
+
+def detect_tool_dialect(raw: Mapping[str, Json]) -> DialectName:
+    """The dialect that a definition is written in, by the key that only this one has."""
+    if isinstance(raw.get("function"), Mapping):
+        return "openai_chat"
+    if "input_schema" in raw:
+        return "anthropic"
+    if "parametersJsonSchema" in raw or "parameters_json_schema" in raw:
+        return "gemini"
+    if "parameters" in raw:
+        return "openai_responses"
+    return "mcp"
+
+
+def expand_definitions(raw: Json) -> Iterator[Json]:
+    """Single definitions out of what a file or an API holds: lists, `tools`, `functionDeclarations`."""
+    if isinstance(raw, list | tuple):
+        for item in raw:
+            yield from expand_definitions(item)
+        return
+    if isinstance(raw, Mapping):
+        for key in ("functionDeclarations", "function_declarations", "tools"):
+            inner = raw.get(key)
+            if isinstance(inner, list) and "name" not in raw:
+                yield from inner
+                return
+    yield raw
+
+
+def read_call(raw: object) -> ModelCall:
+    """A model's call in any dialect, as JSON or as the object of an official SDK. Raises `InvalidCall`."""
+    if isinstance(raw, ModelCall):
+        return raw
+    dump = getattr(raw, "model_dump", None)
+    value: object = dump(mode="json", exclude_unset=True) if callable(dump) else raw
+    if not isinstance(value, Mapping):
+        raise InvalidCall(f"A tool call must be a JSON object, not {kind_of(value)}.")
+    call = cast("JsonObject", dict(cast("Mapping[str, Json]", value)))
+    return _call_dialect(call).read_call(call)
+
+
+def _call_dialect(raw: JsonObject) -> Dialect:
+    if "function" in raw:
+        return openai_chat
+    if "functionCall" in raw or "function_call" in raw:
+        return gemini
+    if raw.get("type") == "function_call" or "call_id" in raw:
+        return openai_responses
+    if raw.get("type") == "tool_use" or "input" in raw:
+        return anthropic
+    return mcp

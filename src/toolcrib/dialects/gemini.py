@@ -1,0 +1,85 @@
+"""Gemini: function declarations, `functionCall` and `functionResponse` parts.
+
+Declarations may hold a JSON Schema (`parametersJsonSchema`) or an OpenAPI subset (`parameters`) whose types are written
+in capitals; the second is read as the JSON Schema that it means, and written back as it was.
+"""
+
+from collections.abc import Mapping
+
+from toolcrib.definitions import DialectName, Json, JsonObject, ModelCall, Result, Tool
+from toolcrib.dialects.base import ToolParts, as_object, parts_of, plain_text, require_text, text_blocks
+from toolcrib.errors import InvalidCall
+
+NAME: DialectName = "gemini"
+
+
+def read_tool(raw: JsonObject) -> ToolParts:
+    """Reads one function declaration."""
+    for key in ("parametersJsonSchema", "parameters_json_schema"):
+        if key in raw:
+            return parts_of(raw, schema_key=key)
+    return parts_of({**raw, "parameters": _json_schema(raw.get("parameters"))}, schema_key="parameters")
+
+
+def write_tool(tool: Tool) -> JsonObject:
+    """Writes one function declaration."""
+    if tool.dialect == NAME:
+        return {**tool.definition, "name": tool.name}
+    return {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
+
+
+def read_call(raw: JsonObject) -> ModelCall:
+    """Reads a `functionCall` part. Older models send no id: the name stands in."""
+    call = raw.get("functionCall", raw.get("function_call"))
+    if not isinstance(call, Mapping):
+        raise InvalidCall("A tool call needs `functionCall`: an object with `name` and `args`.")
+    name = require_text(call, "name")
+    identifier = call.get("id")
+    return ModelCall(
+        id=identifier if isinstance(identifier, str) and identifier else name,
+        name=name,
+        arguments=call.get("args"),
+        dialect=NAME,
+        raw=raw,
+    )
+
+
+def write_call(call: ModelCall) -> JsonObject:
+    """Writes a `functionCall` part."""
+    if call.dialect == NAME:
+        return as_object(call.raw)
+    return {"functionCall": {"id": call.id, "name": call.name, "args": call.arguments or {}}}
+
+
+def read_result(raw: JsonObject) -> Result:
+    """Reads a `functionResponse` part."""
+    response = as_object(as_object(raw.get("functionResponse", raw.get("function_response"))).get("response"))
+    if "error" in response:
+        return Result(content=text_blocks(str(response["error"])), is_error=True, dialect=NAME, raw=raw)
+    output = response.get("result", response)
+    if isinstance(output, str):
+        return Result(content=text_blocks(output), dialect=NAME, raw=raw)
+    return Result(structured=output, dialect=NAME, raw=raw)
+
+
+def write_result(call: ModelCall, result: Result) -> JsonObject:
+    """Writes a `functionResponse` part."""
+    if result.dialect == NAME:
+        return as_object(result.raw)
+    value: Json = plain_text(result)
+    if not result.is_error and isinstance(result.structured, Mapping):
+        value = result.structured
+    response: JsonObject = {"error" if result.is_error else "result": value}
+    return {"functionResponse": {"id": call.id, "name": call.name, "response": response}}
+
+
+def _json_schema(value: Json) -> Json:
+    """The same schema with types in lower case, as JSON Schema writes them."""
+    if isinstance(value, Mapping):
+        return {
+            key: item.lower() if key == "type" and isinstance(item, str) else _json_schema(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_json_schema(item) for item in value]
+    return value

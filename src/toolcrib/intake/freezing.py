@@ -1,0 +1,159 @@
+"""From a source's JSON to a frozen `Tool`: bounded, checked, and without losing a field.
+
+The common case costs one encoding and one digest. Whether a definition is too deep, too large or refers to somewhere
+else is first asked of its bytes (few brackets cannot nest deeply; no `$ref` cannot point anywhere); only a definition that fails that
+question is walked.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from typing import cast
+
+import orjson
+
+from toolcrib.definitions import (
+    DialectName, Fingerprint, Json, JsonObject, Origin, Tool, ToolName, ToolsetName, Traits, canonical_json, fingerprint_of, json_chars,
+)  # fmt: skip
+from toolcrib.dialects import DIALECTS, detect_tool_dialect
+from toolcrib.dialects.base import kind_of
+from toolcrib.errors import DefinitionError
+from toolcrib.intake.naming import exposed_name
+from toolcrib.limits import DEFINITION_MAX_BYTES, DESCRIPTION_MAX_CHARS, SCHEMA_MAX_DEPTH, SCHEMA_MAX_NODES
+
+_WRAPPER_CHARS = len('{"type":"function","function":{"name":,"description":,"parameters":}}')
+_SUSPICIOUS = re.compile(rb'"\$(?:dynamicR|r)ef"|[:,\[]null')
+_LITERALS = frozenset({"enum", "const", "default", "examples", "example"})
+"""Keywords whose content is data, not schema."""
+
+
+def freeze_tool(
+    raw: object,
+    *,
+    toolset: str,
+    origin: Origin,
+    prefix: str = "",
+    dialect: DialectName | None = None,
+    traits: Traits | None = None,
+    aliases: Iterable[str] = (),
+) -> Tool:
+    """The frozen tool of one definition. Raises `DefinitionError` with a reason that names the place."""
+    if not isinstance(raw, Mapping):
+        raise DefinitionError(f"a definition must be a JSON object, not {kind_of(raw)}")
+    definition = cast("JsonObject", raw)
+    encoded = _encode(definition)
+    shape = dialect or detect_tool_dialect(definition)
+    parts = DIALECTS[shape].read_tool(definition)
+    if len(parts.description) > DESCRIPTION_MAX_CHARS:
+        raise DefinitionError(
+            f"the description has {len(parts.description)} characters; at most {DESCRIPTION_MAX_CHARS} are taken"
+        )
+    name = exposed_name(prefix, parts.name)
+    schema = orjson.dumps(parts.schema)
+    names = tuple(aliases)
+    known = traits or _traits_of(parts.annotations)
+    return Tool(
+        name=name,
+        toolset=ToolsetName(toolset),
+        origin=origin,
+        leaf=parts.name,
+        description=parts.description,
+        schema=schema,
+        raw=encoded,
+        dialect=shape,
+        traits=known,
+        aliases=names,
+        chars=_openai_chars(shape, encoded, name, parts.name, parts.description, schema),
+        fingerprint=_fingerprint(name, toolset, definition, known, names),
+    )
+
+
+def _encode(definition: JsonObject) -> bytes:
+    try:
+        encoded = orjson.dumps(definition)
+    except TypeError as error:
+        raise DefinitionError(f"the definition is no JSON: {error}") from None
+    if len(encoded) > DEFINITION_MAX_BYTES:
+        raise DefinitionError(
+            f"the definition has {len(encoded)} bytes; at most {DEFINITION_MAX_BYTES} are taken"
+        )
+    containers = encoded.count(b"{") + encoded.count(b"[")
+    if (
+        containers > SCHEMA_MAX_DEPTH
+        or b'"$ref"' in encoded
+        or b'"$dynamicRef"' in encoded
+        or b"null" in encoded
+    ):
+        _require_bounded(definition)
+    return encoded
+
+
+def _require_bounded(definition: JsonObject) -> None:
+    """Walks the definition once: depth, size, finite numbers, and references that stay inside it."""
+    identifiers: set[str] = set()
+    references: list[str] = []
+    nodes = 0
+    stack: list[tuple[object, int, bool]] = [(definition, 1, False)]
+    while stack:
+        value, depth, literal = stack.pop()
+        nodes += 1
+        if nodes > SCHEMA_MAX_NODES:
+            raise DefinitionError(f"the definition has more than {SCHEMA_MAX_NODES} values")
+        if isinstance(value, float) and not isfinite(value):
+            raise DefinitionError("the definition holds NaN or Infinity, which JSON does not have")
+        if not isinstance(value, dict | list | tuple):
+            continue
+        if depth > SCHEMA_MAX_DEPTH:
+            raise DefinitionError(f"the definition is nested more than {SCHEMA_MAX_DEPTH} levels deep")
+        if isinstance(value, dict):
+            for key, item in cast("JsonObject", value).items():
+                if not literal and isinstance(item, str):
+                    if key in {"$ref", "$dynamicRef"} and not item.startswith("#"):
+                        references.append(item)
+                    elif key == "$id":
+                        identifiers.add(item)
+                stack.append((item, depth + 1, literal or key in _LITERALS))
+        else:
+            stack.extend((item, depth + 1, literal) for item in cast("list[object]", value))
+    for reference in references:
+        target = reference.partition("#")[0]
+        if not any(identifier == target or identifier.endswith("/" + target) for identifier in identifiers):
+            raise DefinitionError(
+                f"`$ref` to {reference!r} leaves the definition; only references inside it are followed"
+            )
+
+
+def _traits_of(annotations: Mapping[str, Json]) -> Traits:
+    """What MCP annotations say. They are the source's own word: they may raise a requirement, never lower one."""
+
+    def flag(key: str) -> bool | None:
+        value = annotations.get(key)
+        return value if isinstance(value, bool) else None
+
+    return Traits(
+        read_only=flag("readOnlyHint"),
+        destructive=flag("destructiveHint"),
+        idempotent=flag("idempotentHint"),
+        open_world=flag("openWorldHint"),
+    )
+
+
+def _openai_chars(
+    dialect: DialectName, encoded: bytes, name: ToolName, leaf: str, description: str, schema: bytes
+) -> int:
+    """Characters of the definition as an OpenAI chat function under its exposed name, without building it."""
+    if dialect == "openai_chat":
+        return json_chars(encoded) + len(name) - json_chars(orjson.dumps(leaf)) + 2
+    return _WRAPPER_CHARS + len(name) + 2 + json_chars(orjson.dumps(description)) + json_chars(schema)
+
+
+def _fingerprint(
+    name: ToolName, toolset: str, definition: JsonObject, traits: Traits, aliases: tuple[str, ...]
+) -> Fingerprint:
+    context: Json = [
+        name,
+        toolset,
+        list(aliases),
+        [traits.read_only, traits.destructive, traits.idempotent, traits.open_world, traits.parallel],
+    ]
+    return fingerprint_of(canonical_json(context), canonical_json(definition))

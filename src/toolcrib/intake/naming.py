@@ -1,0 +1,96 @@
+"""Names: safe for every model API, injective, and never one of ours.
+
+An exposed name is `<prefix>__<leaf>`, or the leaf alone where the toolset has no prefix. A prefix never contains `__`
+and never ends in `_`, so the first `__` of an exposed name always parts the two: `a_b` + `c` and `a` + `b_c` cannot meet. A leaf
+that a model API would refuse is rewritten, with a digest that keeps different leaves apart.
+"""
+
+import hashlib
+import re
+import unicodedata
+
+from toolcrib.definitions import ToolName
+from toolcrib.errors import DefinitionError
+from toolcrib.limits import EXPOSED_NAME_MAX_CHARS, NAME_MAX_CHARS
+
+BRIDGE_NAMES = ("tool_search", "tool_describe", "tool_call")
+"""The three names that no source may use (S1), in the order in which they are shown (S2)."""
+
+SEPARATOR = "__"
+
+_SAFE = re.compile(r"[A-Za-z0-9_-]+")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+_NOT_WORD = re.compile(r"[\W_]+")
+_DIGEST_CHARS = 8
+
+_LOOK_ALIKES = str.maketrans(
+    {
+        # What a reader takes for a Latin letter; NFKC leaves these alone.
+        **dict(zip("аеорсхуһіјѕԁӏклтмнвьѵԝԛց", "aeopcxyhijsdlkltmhbbvwqg", strict=True)),
+        **dict(zip("αεορτυνικβγηϲϳ", "aeoptuvikbyncj", strict=True)),
+        **dict(zip("ıɑɡʟɩłøđħŧ", "iagliloodht"[:10], strict=True)),
+        "ᴄ": "c", "ᴏ": "o", "ꜱ": "s", "ʀ": "r", "ʜ": "h", "ᴀ": "a", "ᴇ": "e", "ᴛ": "t", "ᴅ": "d", "ɪ": "i", "ʙ": "b",
+        "օ": "o", "ո": "n", "ս": "u", "ӏ": "l",
+        # One shape, several characters: i, l, 1 and |; o and 0.
+        "0": "o", "1": "l", "i": "l", "|": "l", "5": "s", "$": "s", "@": "a", "3": "e",
+    }
+)  # fmt: skip
+
+
+def skeleton(name: str) -> str:
+    """What a reader sees: one string for all names that look or sound alike, separators left out."""
+    decomposed = unicodedata.normalize("NFKD", name).casefold()
+    kept = "".join(char for char in decomposed if unicodedata.category(char) not in {"Mn", "Me", "Cf", "Cc"})
+    # Twice: a look-alike may stand for a letter that has look-alikes itself (і → i → l).
+    return _NOT_WORD.sub("", kept.translate(_LOOK_ALIKES).translate(_LOOK_ALIKES))
+
+
+_RESERVED = frozenset(skeleton(name) for name in BRIDGE_NAMES)
+
+
+def is_reserved(name: str) -> bool:
+    """Whether the name is, or could be taken for, a bridge tool's."""
+    # Every look-alike of an ASCII letter that is ASCII itself keeps the first letter: most names end here.
+    if name.isascii() and name.lstrip("_-. ")[:1] not in {"t", "T"}:
+        return False
+    return skeleton(name) in _RESERVED
+
+
+def fold(name: str) -> str:
+    """The name without case and separators: how a model may have misremembered it (X6)."""
+    return _NOT_WORD.sub("", unicodedata.normalize("NFKC", name).casefold())
+
+
+def safe_prefix(name: str) -> str:
+    """A toolset's name as a prefix of exposed names."""
+    cleaned = re.sub(r"_{2,}", "_", _UNSAFE.sub("_", name)).strip("_")
+    if cleaned == name and len(name) <= EXPOSED_NAME_MAX_CHARS // 2:
+        return name
+    return f"{cleaned[: EXPOSED_NAME_MAX_CHARS // 2 - _DIGEST_CHARS - 1].rstrip('_')}_{_digest(name)}".lstrip(
+        "_"
+    )
+
+
+def exposed_name(prefix: str, leaf: str) -> ToolName:
+    """The name under which sessions know the tool. Raises `DefinitionError` for a name that nobody may use."""
+    if not leaf or len(leaf) > NAME_MAX_CHARS:
+        raise DefinitionError(f"a name has 1 to {NAME_MAX_CHARS} characters, not {len(leaf)}")
+    if not (leaf.isascii() and leaf.isprintable()) and any(
+        unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} for char in leaf
+    ):
+        raise DefinitionError(f"the name {ascii(leaf)} holds invisible or control characters")
+    head = f"{prefix}{SEPARATOR}" if prefix else ""
+    plain = f"{head}{leaf}"
+    if is_reserved(leaf) or is_reserved(plain):
+        raise DefinitionError(
+            f"the name `{leaf}` is reserved: it is, or looks like, one of {', '.join(BRIDGE_NAMES)}"
+        )
+    if _SAFE.fullmatch(plain) and len(plain) <= EXPOSED_NAME_MAX_CHARS:
+        return ToolName(plain)
+    cleaned = _UNSAFE.sub("_", leaf).strip("_") or "tool"
+    room = EXPOSED_NAME_MAX_CHARS - len(head) - _DIGEST_CHARS - 1
+    return ToolName(f"{head}{cleaned[:room]}_{_digest(plain)}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=_DIGEST_CHARS // 2).hexdigest()

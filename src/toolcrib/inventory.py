@@ -1,0 +1,100 @@
+"""The inventory: every toolset that the sources of a crib offer at one moment, and what a scope leaves of it.
+
+It is replaced, never changed. All that is derived from it (parted toolsets, catalogs) is kept by identity of immutable values, so a cache hit
+is always right and dropping the cache changes nothing (S18).
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
+
+from toolcrib.catalog import Catalog
+from toolcrib.core import CoreSet
+from toolcrib.definitions import Skipped, Tool, Toolset
+from toolcrib.limits import CACHE_CATALOGS
+from toolcrib.scope import Parted, Scope, part_toolset
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Inventory:
+    """All toolsets, in the order in which their sources were added."""
+
+    toolsets: tuple[Toolset, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    """Tools left out because another toolset has their name."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Selection:
+    """What one scope makes of an inventory."""
+
+    visible: tuple[Tool, ...]
+    catalog: Catalog
+
+
+def build_inventory(toolsets: Sequence[Toolset]) -> Inventory:
+    """Puts toolsets together; where two use one name, the earlier keeps it and the later is reported.
+
+    Prefixes are unique, so only toolsets without one can meet.
+    """
+    taken: dict[str, Toolset] = {}
+    kept: list[Toolset] = []
+    skipped: list[Skipped] = []
+    prefixes = {toolset.prefix for toolset in toolsets if toolset.prefix}
+    for toolset in toolsets:
+        if toolset.prefix:
+            kept.append(toolset)
+            continue
+        clashes = {
+            tool.name: taken[tool.name].name if tool.name in taken else "a prefix"
+            for tool in toolset.tools
+            if tool.name in taken or tool.name.partition("__")[0] in prefixes and "__" in tool.name
+        }
+        taken.update((tool.name, toolset) for tool in toolset.tools if tool.name not in clashes)
+        if clashes:
+            skipped.extend(
+                Skipped(toolset=toolset.name, name=name, reason=f"the name is taken by `{owner}`")
+                for name, owner in sorted(clashes.items())
+            )
+            toolset = replace(
+                toolset, tools=tuple(tool for tool in toolset.tools if tool.name not in clashes)
+            )
+        kept.append(toolset)
+    return Inventory(toolsets=tuple(kept), skipped=tuple(skipped))
+
+
+class Selector:
+    """Applies scopes to inventories, and keeps what did not change."""
+
+    def __init__(self, core: CoreSet) -> None:
+        self.core = core
+        self._parted: WeakKeyDictionary[Toolset, dict[Scope, Parted]] = WeakKeyDictionary()
+        self._selections: OrderedDict[tuple[Inventory, Scope], Selection] = OrderedDict()
+
+    def select(self, inventory: Inventory, scope: Scope) -> Selection:
+        """What the scope grants of the inventory."""
+        key = (inventory, scope)
+        selection = self._selections.get(key)
+        if selection is None:
+            selection = self._selections[key] = self._build(inventory, scope)
+            if len(self._selections) > CACHE_CATALOGS:
+                self._selections.popitem(last=False)
+        else:
+            self._selections.move_to_end(key)
+        return selection
+
+    def _build(self, inventory: Inventory, scope: Scope) -> Selection:
+        parts = [self._part(toolset, scope) for toolset in inventory.toolsets]
+        deferrable = [part.deferrable for part in parts if part.deferrable is not None]
+        return Selection(
+            visible=tuple(tool for part in parts for tool in part.visible),
+            catalog=Catalog(toolsets=tuple(sorted(deferrable, key=lambda toolset: toolset.name))),
+        )
+
+    def _part(self, toolset: Toolset, scope: Scope) -> Parted:
+        scopes = self._parted.setdefault(toolset, {})
+        part = scopes.get(scope)
+        if part is None:
+            part = scopes[scope] = part_toolset(toolset, scope, self.core)
+        return part

@@ -1,0 +1,98 @@
+"""The progress guard: stops a model that searches without getting anywhere (X7).
+
+Discovery is progress: a search that shows tools not shown before, for a need not stated before, is free. A search that repeats or
+rephrases an earlier one, or that shows nothing new, is counted. The answers get shorter, then firmer, then searching is refused
+with the next legal step. Using a tool that was found starts the count again. Everything depends on the sequence of searches and uses alone: no
+clock, no randomness.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from toolcrib.intake.naming import fold
+from toolcrib.limits import SEARCHES_SHORT, SEARCHES_STALE, SEARCHES_UNUSED
+
+Stance = Literal["full", "short", "firm", "refuse"]
+
+_REPHRASED = 0.5
+"""Share of common words above which two queries state the same need: "list issues" and "create issue" do not."""
+
+_FILLERS = frozenset(
+    "a an the to of for in on with and or my me i please tool tools find search get how can use".split()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """How to answer a search."""
+
+    stance: Stance
+    stale: int
+    """Searches without progress, this one included."""
+
+
+class ProgressGuard:
+    """Counts one session's searches without progress."""
+
+    def __init__(self) -> None:
+        self._stale = 0
+        self._unused = 0
+        self._needs: list[frozenset[str]] = []
+        self._shown: set[str] = set()
+        self._catalog: object = None
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """Names that this session has been shown since it last changed its catalog."""
+        return frozenset(self._shown)
+
+    def before_search(self, queries: Iterable[str], catalog: object) -> Verdict:
+        """How firmly to answer, before anything is searched."""
+        if catalog != self._catalog:
+            # Another catalog: what was said about the old one does not count.
+            self._catalog = catalog
+            self._shown.clear()
+            self.note_progress()
+        if self._stale >= SEARCHES_STALE or self._unused >= SEARCHES_UNUSED:
+            self._stale += 1
+            return Verdict(stance="refuse", stale=self._stale)
+        repeated = all(self._is_known(_words(query)) for query in queries)
+        stale = self._stale + (1 if repeated else 0)
+        stance: Stance = "full" if stale == 0 else "short" if stale <= SEARCHES_SHORT else "firm"
+        return Verdict(stance=stance, stale=stale)
+
+    def after_search(self, queries: Iterable[str], names: Iterable[str]) -> None:
+        """Takes note of what a search asked and showed."""
+        needs = [_words(query) for query in queries]
+        found = set(names)
+        rephrased = all(self._is_known(need) for need in needs)
+        fresh = bool(found - self._shown)
+        if rephrased or not fresh:
+            self._stale += 1
+        else:
+            self._unused += 1
+        self._needs = [*self._needs, *needs][-64:]
+        self._shown |= found
+
+    def note_progress(self) -> None:
+        """A found tool was described or called, or the conversation went on: start again."""
+        self._stale = 0
+        self._unused = 0
+        self._needs.clear()
+
+    def _is_known(self, need: frozenset[str]) -> bool:
+        return any(_likeness(need, known) > _REPHRASED for known in self._needs)
+
+
+def _words(query: str) -> frozenset[str]:
+    words = frozenset(
+        fold(word).removesuffix("s") for word in query.replace("_", " ").replace("-", " ").split()
+    )
+    return (words - _FILLERS) or words
+
+
+def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
+    if not one or not other:
+        return 1.0 if one == other else 0.0
+    return len(one & other) / len(one | other)

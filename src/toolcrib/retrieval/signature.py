@@ -1,0 +1,156 @@
+"""Compact typed signatures: enough to call most tools without asking for their schema (X3).
+
+`create_issue(owner: str, repo: str, title: str, state?: "open"|"closed")`. Required parameters come first and are never left out; optional ones give way
+when there are too many. `exact` says whether the signature tells everything that the schema does, descriptions aside.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import orjson
+
+from toolcrib.definitions import Json, JsonObject, Tool
+from toolcrib.limits import SIGNATURE_MAX_CHARS
+
+_TYPES = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "null": "null",
+    "object": "object",
+    "array": "list",
+}
+_SHOWN_ENUM = 8
+_MAX_DEPTH = 3
+
+_ANNOTATIONS = frozenset({
+    "type", "description", "title", "default", "examples", "example", "properties", "required", "items", "enum", "const",
+    "additionalProperties", "$schema", "anyOf", "oneOf", "deprecated", "readOnly", "nullable", "format",
+})  # fmt: skip
+"""Keywords that the signature says or that constrain nothing; any other makes it inexact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One line, and whether it tells the whole schema."""
+
+    text: str
+    exact: bool
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.exact = True
+
+    def type_of(self, schema: Json, depth: int = 0) -> str:
+        if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
+            self.exact = self.exact and schema in (True, None)
+            return "any"
+        if set(schema) - _ANNOTATIONS:
+            self.exact = False
+        if "const" in schema:
+            return _literal(schema["const"])
+        if isinstance(schema.get("enum"), list):
+            return self._enum(cast("list[Json]", schema["enum"]))
+        for key in ("anyOf", "oneOf"):
+            options = schema.get(key)
+            if isinstance(options, list):
+                return "|".join(
+                    dict.fromkeys(self.type_of(option, depth + 1) for option in cast("list[Json]", options))
+                )
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            return "|".join(self._plain(str(name), schema, depth) for name in cast("list[Json]", kind))
+        return self._plain(kind if isinstance(kind, str) else "", schema, depth)
+
+    def _plain(self, kind: str, schema: Mapping[str, Json], depth: int) -> str:
+        if kind == "array":
+            items = schema.get("items")
+            return "list" if items is None else f"list[{self.type_of(items, depth + 1)}]"
+        if kind == "object" or (not kind and "properties" in schema):
+            return self._object(schema, depth)
+        if not kind and "$ref" not in schema and not set(schema) - {"description", "title", "default"}:
+            return "any"
+        if kind not in _TYPES:
+            self.exact = False
+        return _TYPES.get(kind, "any")
+
+    def _object(self, schema: Mapping[str, Json], depth: int) -> str:
+        properties = schema.get("properties")
+        if not isinstance(properties, Mapping) or not properties:
+            if isinstance(schema.get("additionalProperties"), Mapping):
+                self.exact = False
+            return "object"
+        if depth >= 2 or len(properties) > _SHOWN_ENUM:
+            self.exact = False
+            return "object"
+        required = _required(schema)
+        fields = (
+            f"{name}{'' if name in required else '?'}: {self.type_of(value, depth + 1)}"
+            for name, value in properties.items()
+        )
+        return "{" + ", ".join(fields) + "}"
+
+    def _enum(self, values: list[Json]) -> str:
+        shown = [_literal(value) for value in values[:_SHOWN_ENUM]]
+        if len(values) > _SHOWN_ENUM:
+            self.exact = False
+            shown.append("…")
+        return "|".join(shown)
+
+
+def build_signature(tool: Tool) -> Signature:
+    """The signature of a tool, under the name that a session knows it by."""
+    schema = tool.parameters
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return Signature(f"{tool.name}()", exact=not set(schema) - _ANNOTATIONS)
+    required = _required(schema)
+    writer = _Writer()
+    if set(schema) - _ANNOTATIONS or required - set(properties):
+        writer.exact = False
+    head = [f"{name}: {writer.type_of(value)}" for name, value in properties.items() if name in required]
+    head += [f"{name}: any" for name in sorted(required - set(properties))]
+    room = SIGNATURE_MAX_CHARS - sum(len(part) + 2 for part in head)
+    optional = [(name, value) for name, value in properties.items() if name not in required]
+    for count, (name, value) in enumerate(optional):
+        part = f"{name}?: {writer.type_of(value)}"
+        room -= len(part) + 2
+        if room < 0:
+            head.append(f"… {len(optional) - count} more optional")
+            writer.exact = False
+            break
+        head.append(part)
+    return Signature(f"{tool.name}({', '.join(head)})", exact=writer.exact)
+
+
+def _required(schema: Mapping[str, Json]) -> set[str]:
+    names = schema.get("required")
+    return (
+        {name for name in cast("list[Json]", names) if isinstance(name, str)}
+        if isinstance(names, list)
+        else set()
+    )
+
+
+def _literal(value: Json) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def compact_parameters(tool: Tool) -> JsonObject:
+    """The whole schema without what says nothing to a model: `$schema` and generated titles."""
+    schema = tool.parameters
+    schema.pop("$schema", None)
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        for name, value in cast("dict[str, Json]", properties).items():
+            if isinstance(value, dict) and _is_generated_title(name, cast("JsonObject", value).get("title")):
+                cast("JsonObject", value).pop("title")
+    return schema
+
+
+def _is_generated_title(name: str, title: Json) -> bool:
+    return isinstance(title, str) and title.casefold().replace(" ", "") == name.casefold().replace("_", "")

@@ -1,0 +1,104 @@
+"""The settings that Toolcrib understands, with their defaults and bounds.
+
+Every field here is a key of the configuration file of the same name, and has its line in docs/configuration.md.
+The values are immutable; `toolcrib.config` reads them from files and says where each one came from.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from toolcrib.limits import (
+    APPROVAL_TTL_S, CALL_DEADLINE_S, CONCURRENCY_GLOBAL, CONCURRENCY_PER_SESSION, CONCURRENCY_PER_TOOLSET, RESULT_MAX_CHARS,
+)  # fmt: skip
+
+Mode = Literal["auto", "on", "off"]
+Verdict = Literal["allow", "ask", "deny"]
+Positive = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0)]
+
+
+class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A section of the file: unknown keys are errors."""
+
+
+class RerankerSettings(_Section):
+    """`tools.tool_search.reranker`: an OpenAI-compatible embeddings endpoint (S24)."""
+
+    enabled: bool = False
+    endpoint: str = "http://localhost:11434/v1/embeddings"
+    model: str = "nomic-embed-text-v2-moe"
+    mode: Literal["rerank", "rrf"] = "rerank"
+
+
+class ToolSearchSettings(_Section):
+    """`tools.tool_search`: when to defer, what to show, how to search."""
+
+    enabled: Mode = "auto"
+    threshold_pct: Annotated[float, Meta(ge=0, le=100)] = 10.0
+    threshold_max_tokens: Positive = 20_000
+    search_default_limit: Annotated[int, Meta(ge=1, le=50)] = 5
+    max_search_limit: Annotated[int, Meta(ge=1, le=50)] = 20
+    search_result_max_tokens: Annotated[int, Meta(ge=200, le=100_000)] = 1_500
+    listing: Mode = "auto"
+    listing_max_tokens: Annotated[int, Meta(ge=200, le=60_000)] | None = None
+    """The threshold, but at most 4,000, if not given."""
+    retrieval: Literal["lexical", "hybrid"] = "hybrid"
+    reranker: RerankerSettings = RerankerSettings()
+
+
+class ToolsSettings(_Section):
+    """`tools`: everything about the array that the model sees."""
+
+    tool_search: ToolSearchSettings = ToolSearchSettings()
+    core: tuple[str, ...] | None = None
+    """Names that never defer; the default list if not given."""
+    aliases: dict[str, tuple[str, ...]] = {}
+    """Words for a tool (`create_issue`) or a toolset (`mcp-github`), used for ranking only (X8)."""
+
+
+class ApprovalSettings(_Section):
+    """`approvals`: which calls somebody must agree to."""
+
+    default: Verdict = "allow"
+    rules: dict[str, Verdict] = {}
+    """Pattern → verdict, on the real name or on `toolset/name`. The strictest match wins."""
+    ttl_s: Seconds = APPROVAL_TTL_S
+
+
+class LimitSettings(_Section):
+    """`limits`: how much may run at once, and for how long."""
+
+    call_deadline_s: Seconds = CALL_DEADLINE_S
+    concurrency_global: Positive = CONCURRENCY_GLOBAL
+    concurrency_per_toolset: Positive = CONCURRENCY_PER_TOOLSET
+    concurrency_per_session: Positive = CONCURRENCY_PER_SESSION
+    result_max_chars: Annotated[int, Meta(ge=200)] = RESULT_MAX_CHARS
+
+
+class PythonSourceSettings(_Section):
+    """One entry of `python`: the functions of a module as a toolset."""
+
+    module: str
+    include: tuple[str, ...] = ("*",)
+    exclude: tuple[str, ...] = ()
+
+
+class ActivitySettings(_Section):
+    """`activity`: where the feed of what really ran goes, and how much it says."""
+
+    file: str | None = None
+    arguments: Literal["shapes", "values"] = "shapes"
+
+
+class Settings(_Section):
+    """The whole file."""
+
+    tools: ToolsSettings = ToolsSettings()
+    approvals: ApprovalSettings = ApprovalSettings()
+    limits: LimitSettings = LimitSettings()
+    activity: ActivitySettings = ActivitySettings()
+    python: dict[str, PythonSourceSettings] = {}
+    """Toolset name → module."""
+    plugins: bool = False
+    """Whether to load the entry points of `toolcrib.plugins`."""
