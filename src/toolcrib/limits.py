@@ -19,7 +19,8 @@ EXPOSED_NAME_MAX_CHARS = 64
 """The longest tool name that model APIs accept."""
 
 TOOLS_PER_TOOLSET = 25_000
-"""A source that offers more is cut there, and reported. The largest real one has 401; a flat cloud API 3,320."""
+"""A source that offers more is cut there, and reported. The largest real one has 401; a flat cloud API
+3,320."""
 
 QUERY_MAX_CHARS = 512
 """A longer query is cut: it is a sentence, not a document."""
@@ -118,6 +119,12 @@ DELTA_MIN_DOCUMENTS = 64
 # Retrieval: answers
 RESULTS_MAX_HITS = 100
 """Hits of one search, whatever limit was asked for."""
+SELECTION_MAX_ROWS = 4_096
+"""Rows that are looked at to find rivals of a toolset that fills an answer."""
+QUERY_MAX_CLAUSES = 4
+"""Clauses of a query that are also looked up each for itself; more is a text, not a request."""
+NEAREST_NAMES = 3
+"""Names that an abstaining search shows as the nearest."""
 
 
 # Retrieval: vectors

@@ -123,10 +123,28 @@ class Analyser:
         own = self.vocabulary.get(key)
         return numbers if own is None or own in numbers else (own, *numbers)
 
-    def shares(self, document: Document) -> dict[str, dict[int, float]]:
-        """What each field gives to each term before saturation: the detail behind an explanation."""
-        fields = self._weights.fields
-        return {name: self._shares(text, fields[name]) for name, text in field_texts(document)}
+    def parts(self, document: Document, weights: Mapping[int, float]) -> dict[str, float]:
+        """What each field gives to a document's score if terms count as given: an explanation's detail."""
+        shares = {
+            name: self._shares(text, self._weights.fields[name])
+            for name, text in field_texts(document)
+            if text
+        }
+        sums: dict[int, float] = {}
+        for held in shares.values():
+            for term, share in held.items():
+                sums[term] = sums.get(term, 0.0) + share
+        half = self._weights.saturation
+        parts = {
+            name: sum(
+                share / (half + sums[term]) * weights[term] for term, share in held.items() if term in weights
+            )
+            for name, held in shares.items()
+        }
+        named = shares.get("name", {})
+        covered = sum(weights[term] for term in named if term in weights)
+        parts["name_coverage"] = self._weights.coverage * covered / len(named) if named else 0.0
+        return parts
 
     def _analyse(self, document: Document) -> bytes:
         weights = self._weights

@@ -8,7 +8,7 @@ Invariant: the ranking is a pure function of the set of documents and the query;
 key. Prevents that an answer depends on what was indexed before, or on the order in which sources answered.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import is_
 from threading import Lock
@@ -16,15 +16,16 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, RESULTS_MAX_HITS
+from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
 from toolcrib.retrieval.base import Document, Hit, Ranking
 from toolcrib.retrieval.postings import Floats, Postings, Segment, amended, build_segment
 from toolcrib.retrieval.query import QueryWeights, Word, weigh
+from toolcrib.retrieval.selection import select
 from toolcrib.retrieval.text import normal_name
 
-# Exposed name, leaf, toolset with leaf: each must outrank whatever words can score, and in this order.
-_NAME_BONUSES = (3.0, 1.0, 2.0)
+NAME_RANKS = (6, 2, 4)
+"""Exposed name, leaf, toolset with leaf; one more if the very spelling is the same."""
 _SUBSTRING_ANYWHERE_CHARS = 5
 
 
@@ -58,16 +59,20 @@ class LexicalRetriever:
             amendment = self._amend(given)
             if amendment is None:
                 amendment = self._build(given)
-            rows, postings, by_row = amendment
+            positions, postings, by_row = amendment
             return LexicalIndex(
-                rows=rows, postings=postings, documents=by_row, analyser=self._analyser, query=self._query
+                positions=positions,
+                postings=postings,
+                documents=by_row,
+                analyser=self._analyser,
+                query=self._query,
             )
 
     def _build(self, given: tuple[Document, ...]) -> "_Parts":
         segment = build_segment(self._analyser.analyse(given))
         self._base = _Base(documents=given, segment=segment, analyser=self._analyser)
         postings = amended(segment, gone=(), gone_analysed=(), added=build_segment(()))
-        return None, postings, _ByRow(given, ())
+        return None, postings, ByRow(given, ())
 
     def _amend(self, given: tuple[Document, ...]) -> "_Parts | None":
         base = self._base
@@ -79,7 +84,7 @@ class LexicalRetriever:
             return (
                 None,
                 amended(base.segment, gone=(), gone_analysed=(), added=build_segment(())),
-                _ByRow(old, ()),
+                ByRow(old, ()),
             )
         tail = min(_common(old[::-1], given[::-1]), min(len(old), len(given)) - head)
         before, after = range(head, len(old) - tail), given[head : len(given) - tail]
@@ -103,116 +108,151 @@ class LexicalRetriever:
             added=build_segment(analyse(added)),
         )
         ends = np.arange(head), np.array(window, dtype=np.int64), np.arange(len(old) - tail, len(old))
-        return np.concatenate(ends), postings, _ByRow(old, tuple(added))
+        return np.concatenate(ends), postings, ByRow(old, tuple(added))
 
 
-class _ByRow:
+class ByRow:
     """The document of a row: first those of the base, then the added ones."""
 
-    __slots__ = ("_added", "_base")
+    __slots__ = ("added", "base")
 
     def __init__(self, base: tuple[Document, ...], added: tuple[Document, ...]) -> None:
-        self._base = base
-        self._added = added
+        self.base = base
+        self.added = added
 
     def __getitem__(self, row: int) -> Document:
-        size = len(self._base)
-        return self._base[row] if row < size else self._added[row - size]
+        size = len(self.base)
+        return self.base[row] if row < size else self.added[row - size]
 
 
-_Parts = tuple[NDArray[np.int64] | None, Postings, _ByRow]
+_Parts = tuple[NDArray[np.int64] | None, Postings, ByRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """What the words and the names of an index say to one query, row by row."""
+
+    words: Sequence[Word]
+    scores: Floats
+    """Sum over the words; gone rows have 0."""
+    named: Mapping[int, int]
+    """Rows whose name the query is, with the rank of that kind of name (`NAME_RANKS`)."""
+
+    @property
+    def mass(self) -> float:
+        """What a document that held every word could be worth, roughly."""
+        return sum(word.mass for word in self.words)
 
 
 class LexicalIndex:
     """Searchable documents; immutable."""
 
-    __slots__ = ("_analyser", "_documents", "_postings", "_query", "_rows")
+    __slots__ = ("_analyser", "_documents", "_positions", "_query", "postings")
 
     def __init__(
         self,
         *,
-        rows: NDArray[np.int64] | None,
+        positions: NDArray[np.int64] | None,
         postings: Postings,
-        documents: _ByRow,
+        documents: ByRow,
         analyser: Analyser,
         query: QueryWeights,
     ) -> None:
-        self._rows = rows
-        self._postings = postings
+        self._positions = positions
         self._documents = documents
         self._analyser = analyser
         self._query = query
+        self.postings = postings
 
     def __len__(self) -> int:
-        return self._postings.living
+        return self.postings.living
+
+    @property
+    def documents(self) -> ByRow:
+        """The documents by row."""
+        return self._documents
 
     def search(self, query: str, *, limit: int, explain: bool = False) -> Ranking:
         """Ranks the documents for `query`. Never raises, whatever the string."""
         limit = min(limit, RESULTS_MAX_HITS, len(self))
         if limit <= 0:
             return Ranking(hits=(), abstained=False, confidence=0.0)
-        words = self.words(query)
-        scores = self._row_scores(query, words)
-        documents = self._documents
-        ranked = sorted((-float(scores[row]), documents[row].key) for row in best_rows(scores, limit))
-        hits = tuple(Hit(key=key, score=-score) for score, key in ranked[:limit])
-        if not hits:
-            hits = self._by_substring(query, limit)
-        return Ranking(hits=hits, abstained=not hits, confidence=1.0 if hits else 0.0)
+        match = self.match(query)
+        scores = lift_named(match.scores, match.named)
+        found = select(scores, self._documents.__getitem__, limit=limit)
+        if not found:
+            return self.by_substring(query, limit)
+        hits = tuple(
+            Hit(
+                key=document.key,
+                score=score,
+                evidence=self.evidence(document, match, score) if explain else {},
+            )
+            for score, document in found
+        )
+        return Ranking(hits=hits, abstained=False, confidence=lexical_confidence(match, found[0][0]))
 
-    def words(self, query: str) -> list[Word]:
-        """The words of a query as this index weighs them."""
-        return weigh(query, analyser=self._analyser, postings=self._postings, weights=self._query)
+    def match(self, query: str) -> Match:
+        """Scores every row for a query."""
+        words = weigh(query, analyser=self._analyser, postings=self.postings, weights=self._query)
+        scores = self.postings.accumulate([pair for word in words for pair in word.numbers])
+        return Match(words=words, scores=scores, named=self._named(query))
 
     def scores(self, query: str) -> Floats:
-        """The score of every document, in the order in which they were given."""
-        scores = self._row_scores(query, self.words(query))
-        return scores if self._rows is None else scores[self._rows]
+        """The score of every document, names not counted, in the order in which they were given."""
+        scores = self.match(query).scores
+        return scores if self._positions is None else scores[self._positions]
 
-    def _row_scores(self, query: str, words: Sequence[Word]) -> Floats:
-        total = self._postings.accumulate([pair for word in words for pair in word.numbers])
-        wanted = name_hash(query)
-        if wanted:
-            top = float(total.max(initial=0.0))
-            normal = normal_name(query)
-            for kind, bonus in enumerate(_NAME_BONUSES):
-                for row in self._postings.named(wanted, kind):
-                    if normal_name(names_of(self._documents[row])[kind]) == normal:
-                        total[row] += np.float32(top + bonus)
-        return total
-
-    def _by_substring(self, query: str, limit: int) -> tuple[Hit, ...]:
-        part = normal_name(query)
-        if not part:
-            return ()
+    def by_substring(self, query: str, limit: int) -> Ranking:
+        """The answer when no word matches: documents whose name holds the query as a part (S23)."""
+        part = normal_name(query[:QUERY_MAX_CHARS])
         found: list[str] = []
-        rows = range(self._postings.rows) if self._rows is None else map(int, self._rows)
-        for row in rows:
+        rows = range(self.postings.rows) if self._positions is None else map(int, self._positions)
+        for row in rows if part else ():
             key = self._documents[row].key
             at = normal_name(key).find(part)
             if at == 0 or (at > 0 and len(part) >= _SUBSTRING_ANYWHERE_CHARS):
                 found.append(key)
-        return tuple(Hit(key=key, score=0.0) for key in sorted(found)[:limit])
+        hits = tuple(Hit(key=key, score=0.0, evidence={"substring": 0.0}) for key in sorted(found)[:limit])
+        return Ranking(hits=hits, abstained=not hits, confidence=0.5 if hits else 0.0)
+
+    def evidence(self, document: Document, match: Match, score: float | None) -> dict[str, float]:
+        """What each field gave to a document by words; with a score, the rest is what its name gave."""
+        weights = {number: weight for word in match.words for number, weight in word.numbers}
+        parts = self._analyser.parts(document, weights)
+        if score is not None:
+            parts["exact_name"] = score - sum(parts.values())
+        return {name: round(value, 4) for name, value in parts.items() if abs(value) >= 0.0005}
+
+    def _named(self, query: str) -> dict[int, int]:
+        wanted = name_hash(query[:QUERY_MAX_CHARS])
+        named: dict[int, int] = {}
+        if wanted:
+            normal = normal_name(query[:QUERY_MAX_CHARS])
+            for kind, rank in enumerate(NAME_RANKS):
+                for row in self.postings.named(wanted, kind):
+                    names = names_of(self._documents[row])
+                    if normal_name(names[kind]) == normal:
+                        exact = 1 if query.strip() in names else 0
+                        named[row] = max(named.get(row, 0), rank + exact)
+        return named
+
+
+def lift_named(scores: Floats, named: Mapping[int, int]) -> Floats:
+    """The scores with the named rows above all others, better kinds of names above worse ones."""
+    if named:
+        step = np.float32(max(1.0, float(scores.max(initial=0.0))))
+        for row, rank in named.items():
+            scores[row] += step * np.float32(rank)
+    return scores
+
+
+def lexical_confidence(match: Match, best: float) -> float:
+    """How likely the first hit is meant, from words alone: the share of what the query asks that it holds."""
+    return 1.0 if match.named else min(1.0, best / match.mass) if match.mass > 0.0 else 0.0
 
 
 def _common(first: tuple[Document, ...], second: tuple[Document, ...]) -> int:
     """How many documents at the start are the same objects."""
     same = list(map(is_, first, second))
     return same.index(False) if False in same else len(same)
-
-
-def best_rows(scores: Floats, limit: int) -> list[int]:
-    """Rows of at least the `limit` best positive scores, ties at the edge included."""
-    top = float(scores.max(initial=0.0))
-    if top <= 0.0:
-        return []
-    rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
-    for share in (0.5, 0.2, 0.0):
-        rows = np.flatnonzero(scores > np.float32(top * share))
-        if len(rows) >= limit:
-            break
-    if len(rows) > limit:
-        values = scores[rows]
-        edge = np.partition(values, len(values) - limit)[len(values) - limit]
-        rows = rows[values >= edge]
-    return rows.tolist()
