@@ -96,6 +96,8 @@ SEARCHES_UNUSED = 24
 # Retrieval: texts
 QUERY_MAX_TERMS = 128
 """Terms of a query that are weighed: n-grams of a full query in a script without spaces are many."""
+QUERY_WORDS_CACHED = 4_096
+"""Query words that an index remembers the weights of, about 400 bytes each."""
 TERM_MAX_CHARS = 64
 """Characters of one unbroken run that are read: longer ones are encoded data, not words."""
 FIELD_MAX_RUNS = 400

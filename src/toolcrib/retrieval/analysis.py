@@ -14,12 +14,18 @@ from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from toolcrib.limits import ANALYSED_MAX_DOCUMENTS, FIELD_MAX_RUNS, RUN_MEMO_MAX_RUNS, VOCABULARY_MAX_TERMS
 from toolcrib.retrieval.base import Document
 from toolcrib.retrieval.text import family, normal_name, run_terms, runs_of
 
-HEADER_WORDS = 3
-"""32-bit words before the terms of an analysed document: the hashes of its names."""
+HEADER_BYTES = 12
+"""Bytes before the terms of an analysed document: three hashes of its names, 32 bits each."""
+BYTES_PER_TERM = 5
+"""Four for the number, one for the impact."""
+_CODES = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +49,11 @@ class FieldWeights:
     """Weighted occurrences that give half of what endless ones would."""
     coverage: float = 1.0
     """What covering a whole name adds; each of its terms gives its share."""
+
+    def impact_table(self) -> NDArray[np.float32]:
+        """The impact that each byte stands for: quadratic, so that small impacts keep their order."""
+        codes = np.arange(_CODES + 1, dtype=np.float32)
+        return (codes / np.float32(_CODES)) ** 2 * np.float32(1.0 + self.coverage)
 
 
 def default_weights() -> FieldWeights:
@@ -85,8 +96,8 @@ def field_texts(document: Document) -> Iterable[tuple[str, str]]:
 class Analyser:
     """Numbers terms and keeps analysed documents by digest; a number is never given anew.
 
-    An analysed document is one `bytes`: `HEADER_WORDS` hashes of its names, then its term numbers (int32),
-    then the impact of each term (float32). One object per document keeps 100,000 of them small.
+    An analysed document is one `bytes`: hashes of its names, its term numbers (int32), and one byte for the
+    impact of each term (`impact_table`). One object and five bytes a term keep 100,000 documents small.
     """
 
     __slots__ = ("_documents", "_memo", "_variants", "_weights", "vocabulary")
@@ -116,12 +127,13 @@ class Analyser:
             self._memo = {}
         return found
 
-    def family_numbers(self, term: str) -> tuple[int, ...]:
-        """The numbers of all terms of the same word family, in the order in which they were first seen."""
-        key = family(term)
+    def family_numbers(self, key: str) -> tuple[int, ...]:
+        """The numbers of all terms of a word family, in the order in which they were first seen."""
         numbers = self._variants.get(key, ())
         own = self.vocabulary.get(key)
-        return numbers if own is None or own in numbers else (own, *numbers)
+        if own is None or own in numbers or family(key) != key:
+            return numbers
+        return (own, *numbers)
 
     def parts(self, document: Document, weights: Mapping[int, float]) -> dict[str, float]:
         """What each field gives to a document's score if terms count as given: an explanation's detail."""
@@ -160,9 +172,13 @@ class Analyser:
                 sums[term] = sums.get(term, 0.0) + share
         half = weights.saturation
         get = cover.get
-        impacts = array("f", [value / (half + value) + get(term, 0.0) for term, value in sums.items()])
+        scale = _CODES * (1.0 + weights.coverage) ** -0.5
+        codes = bytes(
+            int(scale * (value / (half + value) + get(term, 0.0)) ** 0.5 + 0.5)
+            for term, value in sums.items()
+        )
         header = array("I", [name_hash(name) for name in names_of(document)])
-        return header.tobytes() + array("i", sums).tobytes() + impacts.tobytes()
+        return header.tobytes() + array("i", sums).tobytes() + codes
 
     def _shares(self, text: str, field: Field) -> dict[int, float]:
         memo = self._memo

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
 from toolcrib.retrieval.base import Document, Hit, Ranking
-from toolcrib.retrieval.postings import Floats, Postings, Segment, amended, build_segment
-from toolcrib.retrieval.query import QueryWeights, Word, weigh
+from toolcrib.retrieval.postings import Floats, Postings, Segment, build_segment, count_terms
+from toolcrib.retrieval.query import QueryWeights, Weigher, Word
 from toolcrib.retrieval.selection import select
 from toolcrib.retrieval.text import normal_name
 
@@ -41,12 +41,13 @@ class _Base:
 class LexicalRetriever:
     """Builds lexical indexes; keeps analysed documents by content, and the last whole build."""
 
-    __slots__ = ("_analyser", "_base", "_lock", "_query", "_weights")
+    __slots__ = ("_analyser", "_base", "_impacts", "_lock", "_query", "_weights")
 
     def __init__(self, weights: FieldWeights | None = None, *, query: QueryWeights | None = None) -> None:
         self._weights = weights if weights is not None else default_weights()
         self._query = query if query is not None else QueryWeights()
         self._analyser = Analyser(self._weights)
+        self._impacts = self._weights.impact_table()
         self._base: _Base | None = None
         self._lock = Lock()
 
@@ -71,8 +72,11 @@ class LexicalRetriever:
     def _build(self, given: tuple[Document, ...]) -> "_Parts":
         segment = build_segment(self._analyser.analyse(given))
         self._base = _Base(documents=given, segment=segment, analyser=self._analyser)
-        postings = amended(segment, gone=(), gone_analysed=(), added=build_segment(()))
-        return None, postings, ByRow(given, ())
+        return None, self._whole(segment), ByRow(given, ())
+
+    def _whole(self, segment: Segment) -> Postings:
+        none = np.empty(0, dtype=np.intp)
+        return Postings(impacts=self._impacts, base=segment, added=build_segment(()), gone=none)
 
     def _amend(self, given: tuple[Document, ...]) -> "_Parts | None":
         base = self._base
@@ -81,11 +85,7 @@ class LexicalRetriever:
         old = base.documents
         head = _common(old, given)
         if head == len(old) == len(given):
-            return (
-                None,
-                amended(base.segment, gone=(), gone_analysed=(), added=build_segment(())),
-                ByRow(old, ()),
-            )
+            return None, self._whole(base.segment), ByRow(old, ())
         tail = min(_common(old[::-1], given[::-1]), min(len(old), len(given)) - head)
         before, after = range(head, len(old) - tail), given[head : len(given) - tail]
         if max(len(before), len(after)) > max(DELTA_MIN_DOCUMENTS, DELTA_MAX_SHARE * len(old)):
@@ -101,11 +101,12 @@ class LexicalRetriever:
             window.append(row)
         gone = sorted(kept.values())
         analyse = self._analyser.analyse
-        postings = amended(
-            base.segment,
-            gone=gone,
-            gone_analysed=analyse(old[row] for row in gone),
+        postings = Postings(
+            impacts=self._impacts,
+            base=base.segment,
             added=build_segment(analyse(added)),
+            gone=np.array(gone, dtype=np.intp),
+            gone_terms=count_terms(analyse(old[row] for row in gone)),
         )
         ends = np.arange(head), np.array(window, dtype=np.int64), np.arange(len(old) - tail, len(old))
         return np.concatenate(ends), postings, ByRow(old, tuple(added))
@@ -147,7 +148,7 @@ class Match:
 class LexicalIndex:
     """Searchable documents; immutable."""
 
-    __slots__ = ("_analyser", "_documents", "_positions", "_query", "postings")
+    __slots__ = ("_analyser", "_documents", "_positions", "_weigher", "postings")
 
     def __init__(
         self,
@@ -161,7 +162,7 @@ class LexicalIndex:
         self._positions = positions
         self._documents = documents
         self._analyser = analyser
-        self._query = query
+        self._weigher = Weigher(analyser=analyser, postings=postings, weights=query)
         self.postings = postings
 
     def __len__(self) -> int:
@@ -194,7 +195,7 @@ class LexicalIndex:
 
     def match(self, query: str) -> Match:
         """Scores every row for a query."""
-        words = weigh(query, analyser=self._analyser, postings=self.postings, weights=self._query)
+        words = self._weigher.words(query)
         scores = self.postings.accumulate([pair for word in words for pair in word.numbers])
         return Match(words=words, scores=scores, named=self._named(query))
 

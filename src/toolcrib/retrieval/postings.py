@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from toolcrib.retrieval.analysis import HEADER_WORDS
+from toolcrib.retrieval.analysis import BYTES_PER_TERM, HEADER_BYTES
 
 Rows = NDArray[np.int32]
 Floats = NDArray[np.float32]
@@ -28,7 +28,8 @@ class Segment:
     starts: NDArray[np.int32]
     """Where the postings of each term number start; terms from `len(starts) - 1` on have none."""
     documents: Rows
-    impacts: Floats
+    codes: NDArray[np.uint8]
+    """The impact of each posting, as a place in a table of impacts."""
     names: NDArray[np.uint32]
     """Hashes of the names, one row of this array per kind of name."""
 
@@ -36,26 +37,23 @@ class Segment:
         """How many rows hold a term."""
         return int(self.starts[number + 1] - self.starts[number]) if number + 1 < len(self.starts) else 0
 
-    def add(self, total: Floats, number: int, weight: float) -> None:
-        """Adds the term's impacts, times `weight`, to the rows that hold it."""
+    def add(self, total: Floats, number: int, worth: Floats) -> None:
+        """Adds to the rows that hold the term what `worth` says of their codes."""
         if number + 1 >= len(self.starts):
             return
         start, stop = self.starts[number], self.starts[number + 1]
         if start < stop:
-            np.add.at(total, self.documents[start:stop], self.impacts[start:stop] * np.float32(weight))
+            np.add.at(total, self.documents[start:stop], worth[self.codes[start:stop]])
 
 
 def build_segment(analysed: Sequence[bytes]) -> Segment:
     """The postings of the given documents; row i is the i-th of them."""
-    words = np.frombuffer(b"".join(analysed), dtype=np.int32)
-    sizes = np.fromiter(map(len, analysed), dtype=np.int64, count=len(analysed)) // 4
-    counts = (sizes - HEADER_WORDS) // 2
-    heads = np.cumsum(sizes) - sizes
+    counts = np.fromiter(map(len, analysed), dtype=np.int64, count=len(analysed))
+    counts = (counts - HEADER_BYTES) // BYTES_PER_TERM
+    heads = b"".join([each[:HEADER_BYTES] for each in analysed])
+    terms = np.frombuffer(b"".join([_terms_of(each) for each in analysed]), dtype=np.int32)
+    codes = b"".join([each[_codes_at(each) :] for each in analysed])
     rows = np.repeat(np.arange(len(analysed), dtype=np.int32), counts)
-    firsts = np.cumsum(counts) - counts
-    at = np.arange(len(rows), dtype=np.int64) + np.repeat(heads + HEADER_WORDS - firsts, counts)
-    terms = words[at]
-    impacts = words[at + np.repeat(counts, counts)].view(np.float32)
     # One sort of packed integers is several times faster than a stable argsort of the terms.
     packed = (terms.astype(np.int64) << 32) | np.arange(len(terms), dtype=np.int64)
     packed.sort()
@@ -63,16 +61,31 @@ def build_segment(analysed: Sequence[bytes]) -> Segment:
     widest = int(terms.max()) + 1 if len(terms) else 0
     starts = np.zeros(widest + 1, dtype=np.int32)
     np.cumsum(np.bincount(terms, minlength=widest), out=starts[1:])
-    names = words[heads[None, :] + np.arange(HEADER_WORDS)[:, None]].view(np.uint32)
     return Segment(
-        rows=len(analysed), starts=starts, documents=rows[order], impacts=impacts[order], names=names
+        rows=len(analysed),
+        starts=starts,
+        documents=rows[order],
+        codes=np.frombuffer(codes, dtype=np.uint8)[order],
+        names=np.ascontiguousarray(np.frombuffer(heads, dtype=np.uint32).reshape(len(analysed), -1).T)
+        if analysed
+        else np.zeros((HEADER_BYTES // 4, 0), dtype=np.uint32),
     )
+
+
+def _codes_at(analysed: bytes) -> int:
+    return HEADER_BYTES + (len(analysed) - HEADER_BYTES) // BYTES_PER_TERM * (BYTES_PER_TERM - 1)
+
+
+def _terms_of(analysed: bytes) -> bytes:
+    return analysed[HEADER_BYTES : _codes_at(analysed)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Postings:
     """A base segment, without some of its rows, and with some rows added after it."""
 
+    impacts: Floats
+    """The impact that each code stands for."""
     base: Segment
     added: Segment
     gone: NDArray[np.intp]
@@ -99,9 +112,10 @@ class Postings:
         total = np.zeros(self.rows, dtype=np.float32)
         base, added = total[: self.base.rows], total[self.base.rows :]
         for number, weight in weighted:
-            self.base.add(base, number, weight)
+            worth = self.impacts * np.float32(weight)
+            self.base.add(base, number, worth)
             if self.added.rows:
-                self.added.add(added, number, weight)
+                self.added.add(added, number, worth)
         if len(self.gone):
             total[self.gone] = 0.0
         return total
@@ -115,12 +129,9 @@ class Postings:
         return [int(row) for row in (*found, *late)]
 
 
-def amended(
-    base: Segment, *, gone: Sequence[int], gone_analysed: Sequence[bytes], added: Segment
-) -> Postings:
-    """The base without the given rows (whose analysed documents tell which terms go) and with added ones."""
+def count_terms(analysed: Sequence[bytes]) -> Counter[int]:
+    """In how many of the analysed documents each term occurs."""
     terms: Counter[int] = Counter()
-    for analysed in gone_analysed:
-        words = np.frombuffer(analysed, dtype=np.int32)
-        terms.update(words[HEADER_WORDS : HEADER_WORDS + (len(words) - HEADER_WORDS) // 2].tolist())
-    return Postings(base=base, added=added, gone=np.array(gone, dtype=np.intp), gone_terms=terms)
+    for each in analysed:
+        terms.update(np.frombuffer(_terms_of(each), dtype=np.int32).tolist())
+    return terms

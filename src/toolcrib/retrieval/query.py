@@ -10,11 +10,11 @@ Invariant: weights depend on the query and on counts of living rows alone.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from toolcrib.limits import QUERY_MAX_TERMS
+from toolcrib.limits import QUERY_MAX_TERMS, QUERY_WORDS_CACHED
 from toolcrib.retrieval.analysis import Analyser
 from toolcrib.retrieval.postings import Postings
 from toolcrib.retrieval.salience import salience_table
@@ -49,55 +49,68 @@ class Word:
     """Term numbers that answer to the word, with their weights; empty if the index knows none."""
 
 
-def weigh(query: str, *, analyser: Analyser, postings: Postings, weights: QueryWeights) -> list[Word]:
-    """The words of a query with everything in the index that answers to them."""
-    return list(_Weighing(analyser, postings, weights).words(query))
+class Weigher:
+    """Weighs queries for one index, and remembers the words that it has weighed."""
 
+    __slots__ = ("_analyser", "_postings", "_rows", "_seen", "_weights")
 
-class _Weighing:
-    __slots__ = ("_analyser", "_postings", "_weights")
-
-    def __init__(self, analyser: Analyser, postings: Postings, weights: QueryWeights) -> None:
+    def __init__(self, *, analyser: Analyser, postings: Postings, weights: QueryWeights) -> None:
         self._analyser = analyser
         self._postings = postings
         self._weights = weights
+        self._rows = postings.living
+        self._seen: dict[str, Word] = {}
 
-    def words(self, query: str) -> Iterator[Word]:
+    def words(self, query: str) -> list[Word]:
+        """The words of a query with everything in the index that answers to them."""
         terms = query_terms(query)[:QUERY_MAX_TERMS]
         unique = dict.fromkeys(terms)
-        for term in unique:
-            numbers = self._forms(term, 1.0)
-            if not numbers and self._weights.parted:
-                numbers = self._parted(term)
-            yield Word(text=term, mass=self._mass(term), numbers=numbers)
+        found = [self._word(term) for term in unique]
         if self._weights.joined:
             for first, second in pairwise(terms):
                 whole = first + second
                 if whole not in unique:
-                    numbers = self._forms(whole, self._weights.joined)
+                    numbers = self._forms(whole, family(whole), self._weights.joined)
                     if numbers:
-                        yield Word(text=whole, mass=0.0, numbers=numbers)
+                        found.append(Word(text=whole, mass=0.0, numbers=numbers))
+        return found
 
-    def _mass(self, term: str) -> float:
+    def _word(self, term: str) -> Word:
+        known = self._seen.get(term)
+        if known is None:
+            if len(self._seen) >= QUERY_WORDS_CACHED:
+                self._seen.clear()
+            known = self._seen[term] = self._weigh(term)
+        return known
+
+    def _weigh(self, term: str) -> Word:
+        key = family(term)
+        numbers = self._forms(term, key, 1.0)
+        if not numbers and self._weights.parted:
+            numbers = self._parted(term)
         own = self._analyser.vocabulary.get(term)
-        return self._worth(term, 0 if own is None else self._postings.holding(own))
+        mass = self._worth(key, 0 if own is None else self._postings.holding(own))
+        return Word(text=term, mass=mass, numbers=numbers)
 
-    def _worth(self, term: str, holding: int) -> float:
-        rows = self._postings.living
-        rarity = math.log(1.0 + (rows - holding + 0.5) / (holding + 0.5))
-        return rarity * self._weights.salience.get(family(term), 1.0)
+    def _worth(self, key: str, holding: int) -> float:
+        rarity = math.log(1.0 + (self._rows - holding + 0.5) / (holding + 0.5))
+        return rarity * self._weights.salience.get(key, 1.0)
 
-    def _forms(self, term: str, scale: float) -> tuple[tuple[int, float], ...]:
-        own = self._analyser.vocabulary.get(term)
-        known = [(n, c) for n in self._analyser.family_numbers(term) if (c := self._postings.holding(n))]
-        if not known:
+    def _forms(self, term: str, key: str, scale: float) -> tuple[tuple[int, float], ...]:
+        numbers = self._analyser.family_numbers(key)
+        if not numbers:
             return ()
-        rows = self._postings.living
-        together = self._worth(term, min(rows, sum(holding for _, holding in known)))
+        holding = self._postings.holding
+        known = [(number, count) for number in numbers if (count := holding(number))]
+        own = self._analyser.vocabulary.get(term)
+        together = min(self._rows, sum(count for _, count in known))
         found: list[tuple[int, float]] = []
-        for number, holding in known:
-            worth = self._worth(term, holding)
-            weight = worth if number == own else self._weights.variant * min(together, worth)
+        for number, count in known:
+            weight = (
+                self._worth(key, count)
+                if number == own
+                else self._weights.variant * self._worth(key, together)
+            )
             if weight > 0.0:
                 found.append((number, weight * scale))
         return tuple(found)
@@ -108,9 +121,10 @@ class _Weighing:
         middle = len(term) / 2
         places = range(_SPLIT_PART_CHARS, len(term) - _SPLIT_PART_CHARS + 1)
         for place in sorted(places, key=lambda at: (abs(at - middle), at)):
-            first = self._forms(term[:place], self._weights.parted)
+            head, tail = term[:place], term[place:]
+            first = self._forms(head, family(head), self._weights.parted)
             if first:
-                second = self._forms(term[place:], self._weights.parted)
+                second = self._forms(tail, family(tail), self._weights.parted)
                 if second:
                     return first + second
         return ()
