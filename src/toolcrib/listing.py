@@ -1,8 +1,8 @@
 """The listing: what the model can see of the deferred tools without asking (X9).
 
-A model that cannot see a name does not look for it, so names come first; a line of description is a luxury for small catalogs. Toolsets
-are sorted, each is rendered once per form, and whichever does not fit is reduced on its own, the largest first: one huge server never costs
-a small one its names. Same catalog, same budget, same bytes.
+A model that cannot see a name does not look for it, so names come first; a line of description is a luxury for small
+catalogs. Toolsets are sorted, each is rendered once per form, and whichever does not fit is reduced on its own, the
+largest first: one huge server never costs a small one its names. Same catalog, same budget, same bytes.
 """
 
 import re
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Literal
 from weakref import WeakKeyDictionary
 
+import orjson
+
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import Toolset, json_chars
 from toolcrib.intake.naming import SEPARATOR
 from toolcrib.settings import Mode
-
-import orjson
 
 Form = Literal["lines", "names", "count"]
 

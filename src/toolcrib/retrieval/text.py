@@ -21,14 +21,11 @@ _ASCII_RUNS = re.compile(r"[A-Za-z0-9]+")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+|[a-z]+|[0-9]+")
 # Scripts written without spaces between words, and Hangul, whose particles stick to the word.
 _DENSE = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
 )
 _COMBINING = re.compile("[\u0300-\u036f]+")
 # Letters that Unicode does not decompose, though a keyboard without them writes the plain letter.
-_PLAIN = str.maketrans(
-    {"đ": "d", "ø": "o", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th", "ß": "ss"}
-)
+_PLAIN = str.maketrans({"đ": "d", "ø": "o", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th", "ß": "ss"})
 _VOWEL = re.compile("[aeiouy]")
 _HISSING = ("ss", "sh", "ch", "x", "z")
 _KEPT_DOUBLE = frozenset("lsz")
