@@ -73,9 +73,7 @@ def log_odds(word: str, sources: dict[str, Source]) -> float:
             anywhere = source.holding(word)
             right = (source.answered[word] + PRIOR * anywhere) / (asked + PRIOR)
             each = math.sqrt(min(asked, 200))
-            total += each * (
-                math.log(right / (1 - right + 1e-9)) - math.log(anywhere / (1 - anywhere + 1e-9))
-            )
+            total += each * (math.log(right / (1 - right + 1e-9)) - math.log(anywhere / (1 - anywhere + 1e-9)))
             weight += each
     return total / weight
 

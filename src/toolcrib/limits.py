@@ -144,3 +144,26 @@ SEMANTIC_EXACT_DOCUMENTS = 25_000
 """Documents up to which every score is exact: 25 MB of vectors, 2.5 ms a query."""
 SEMANTIC_REFINED_DOCUMENTS = 2_000
 """Nearest documents of a larger index whose scores are computed exactly."""
+
+
+# Retrieval: an embeddings endpoint of the operator's choice
+EMBEDDING_QUERY_BUDGET_S = 0.3
+"""Seconds that a search waits for its query's vector (D4)."""
+EMBEDDING_BREAKER_FAILURES = 3
+"""Failures in a row after which the endpoint is left alone for a while."""
+EMBEDDING_BREAKER_S = 30.0
+"""Seconds for which it is left alone."""
+EMBEDDING_REPORT_EVERY_S = 60.0
+"""Seconds between two reports of a failing endpoint."""
+EMBEDDING_CACHED_VECTORS = 50_000
+"""Tool vectors of an endpoint that are kept by content, 4 kB each at 1,024 dimensions."""
+EMBEDDING_BATCH_TEXTS = 64
+"""Texts sent to an endpoint at once."""
+EMBEDDING_DOCUMENT_MAX_CHARS = 2_000
+"""Characters of a tool that an endpoint is sent."""
+EMBEDDING_VECTOR_MAX_DIMENSIONS = 8_192
+"""Numbers in one vector; the largest known model has 4,096."""
+EMBEDDING_RESPONSE_MAX_BYTES = 32 * 1024 * 1024
+"""Bytes of one answer of an endpoint: 64 vectors of the largest known model in JSON are about 6 MB."""
+RERANKED_MAX_HITS = 50
+"""Best hits that an endpoint or a second stage may reorder."""

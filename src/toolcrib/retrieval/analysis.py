@@ -137,20 +137,14 @@ class Analyser:
 
     def parts(self, document: Document, weights: Mapping[int, float]) -> dict[str, float]:
         """What each field gives to a document's score if terms count as given: an explanation's detail."""
-        shares = {
-            name: self._shares(text, self._weights.fields[name])
-            for name, text in field_texts(document)
-            if text
-        }
+        shares = {name: self._shares(text, self._weights.fields[name]) for name, text in field_texts(document) if text}
         sums: dict[int, float] = {}
         for held in shares.values():
             for term, share in held.items():
                 sums[term] = sums.get(term, 0.0) + share
         half = self._weights.saturation
         parts = {
-            name: sum(
-                share / (half + sums[term]) * weights[term] for term, share in held.items() if term in weights
-            )
+            name: sum(share / (half + sums[term]) * weights[term] for term, share in held.items() if term in weights)
             for name, held in shares.items()
         }
         named = shares.get("name", {})
@@ -174,8 +168,7 @@ class Analyser:
         get = cover.get
         scale = _CODES * (1.0 + weights.coverage) ** -0.5
         codes = bytes(
-            int(scale * (value / (half + value) + get(term, 0.0)) ** 0.5 + 0.5)
-            for term, value in sums.items()
+            int(scale * (value / (half + value) + get(term, 0.0)) ** 0.5 + 0.5) for term, value in sums.items()
         )
         header = array("I", [name_hash(name) for name in names_of(document)])
         return header.tobytes() + array("i", sums).tobytes() + codes

@@ -40,9 +40,7 @@ def clauses(query: str) -> tuple[str, ...]:
     return tuple(parts[:QUERY_MAX_CLAUSES]) if len(parts) > 1 else ()
 
 
-def fuse(
-    words: Floats, meaning: Floats, best_clause: Floats | None, *, mass: float, weights: FusionWeights
-) -> Floats:
+def fuse(words: Floats, meaning: Floats, best_clause: Floats | None, *, mass: float, weights: FusionWeights) -> Floats:
     """One score per row from the scores of words (whose query was worth `mass`) and of meaning."""
     fused = words * np.float32(weights.words / math.sqrt(mass)) if mass > 0.0 else np.zeros_like(words)
     fused += meaning * np.float32(weights.meaning)

@@ -156,9 +156,7 @@ class HybridIndex:
         if by_substring.hits:
             return Ranking(hits=by_substring.hits, abstained=False, confidence=0.5, mode="substring")
         nearest = tuple(document.key for _, document in found[:NEAREST_NAMES])
-        return Ranking(
-            hits=(), abstained=True, confidence=round(confidence, 4), nearest=nearest, mode="hybrid"
-        )
+        return Ranking(hits=(), abstained=True, confidence=round(confidence, 4), nearest=nearest, mode="hybrid")
 
     def _evidence(self, document: Document, match: Match, score: float) -> dict[str, float]:
         scale = self._weights.words / match.mass**0.5 if match.mass > 0.0 else 0.0

@@ -106,11 +106,7 @@ class Weigher:
         together = min(self._rows, sum(count for _, count in known))
         found: list[tuple[int, float]] = []
         for number, count in known:
-            weight = (
-                self._worth(key, count)
-                if number == own
-                else self._weights.variant * self._worth(key, together)
-            )
+            weight = self._worth(key, count) if number == own else self._weights.variant * self._worth(key, together)
             if weight > 0.0:
                 found.append((number, weight * scale))
         return tuple(found)
