@@ -1,4 +1,4 @@
-"""What Toolcrib promises, by id. `test_requirements` holds that every id here has a test that names it, and no test names another."""
+"""What Toolcrib promises, by id: every id here has a test that names it, and no test names another."""
 
 IMPLEMENTED = {
     # The core design
