@@ -2,7 +2,7 @@
 
 import typer
 
-from toolcrib.cli import describe, search, tokens, version
+from toolcrib.cli import describe, pins, search, tokens, version
 
 
 def build_app() -> typer.Typer:
@@ -17,5 +17,6 @@ def build_app() -> typer.Typer:
     app.command("tokens")(tokens.tokens)
     app.command("search")(search.search)
     app.command("describe")(describe.describe)
+    app.add_typer(pins.build_pins(), name="pins")
     app.command("version")(version.version)
     return app
