@@ -2,7 +2,7 @@
 
 import typer
 
-from toolcrib.cli import describe, pins, search, tokens, version
+from toolcrib.cli import describe, eval, pins, search, tokens, version
 
 
 def build_app() -> typer.Typer:
@@ -17,6 +17,7 @@ def build_app() -> typer.Typer:
     app.command("tokens")(tokens.tokens)
     app.command("search")(search.search)
     app.command("describe")(describe.describe)
+    app.command("eval")(eval.evaluate)
     app.add_typer(pins.build_pins(), name="pins")
     app.command("version")(version.version)
     return app

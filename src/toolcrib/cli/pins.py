@@ -99,7 +99,7 @@ def approve_pins(
     lock: LockFile = None,
     json: AsJson = False,
 ) -> None:
-    """Writes the definitions as they are now into the lock file. Look at `pins diff` first.
+    r"""Writes the definitions as they are now into the lock file. Look at `pins diff` first.
 
     \b
     Examples:
