@@ -87,11 +87,18 @@ def _tool(definition: JsonObject) -> Tool:
         schema=orjson.dumps(function["parameters"]),
         raw=encoded,
         dialect="openai_chat",
-        traits=Traits(read_only=name != TOOL_CALL, destructive=None, parallel=name != TOOL_CALL),
+        traits=_traits(name),
         aliases=(),
         chars=json_chars(encoded),
         fingerprint=fingerprint_of(encoded),
     )
+
+
+def _traits(name: str) -> Traits:
+    """Honest ones: asking changes nothing and stays here; what `tool_call` does depends on the tool inside it."""
+    if name == TOOL_CALL:
+        return Traits(read_only=False)
+    return Traits(read_only=True, open_world=False, parallel=True)
 
 
 def _definitions(listing: str) -> tuple[JsonObject, ...]:

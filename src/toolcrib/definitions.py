@@ -188,6 +188,9 @@ class Result:
     dialect: DialectName | None = None
     raw: Json = None
     """The result as some API gave it, in the shape of `dialect`."""
+    encoded: bytes | None = None
+    """The whole result as MCP JSON, where it came as bytes and nobody had to look inside yet: `content` and
+    the rest are empty then, and `dialects.mcp.open_result` fills them."""
 
     @property
     def text(self) -> str:

@@ -2,7 +2,7 @@
 
 import typer
 
-from toolcrib.cli import describe, search, tokens, version
+from toolcrib.cli import call, describe, search, serve, token, tokens, version
 
 
 def build_app() -> typer.Typer:
@@ -17,5 +17,8 @@ def build_app() -> typer.Typer:
     app.command("tokens")(tokens.tokens)
     app.command("search")(search.search)
     app.command("describe")(describe.describe)
+    app.command("call")(call.call)
+    app.command("serve")(serve.serve)
+    app.add_typer(token.build_app(), name="token")
     app.command("version")(version.version)
     return app
