@@ -110,3 +110,10 @@ VOCABULARY_MAX_TERMS = 1_000_000
 # Retrieval: answers
 RESULTS_MAX_HITS = 100
 """Hits of one search, whatever limit was asked for."""
+
+
+# Clients' files
+CLIENT_FILE_MAX_BYTES = 64 * 1024 * 1024
+"""A client's settings file. One that also keeps the history of years has 20 MB."""
+CLIENT_FILE_MAX_DEPTH = 200
+"""Nesting of values in it: what a reader that calls itself can take."""
