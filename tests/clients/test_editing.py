@@ -42,7 +42,7 @@ def comments(text: str) -> int:
 
 
 @pytest.mark.requirement("X24")
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(jsonc_files(), st.data())
 def test_json_with_comments_keeps_everything_but_the_servers(file: tuple[str, list[str]], data: st.DataObject) -> None:
     text, servers = file
@@ -58,7 +58,7 @@ def test_json_with_comments_keeps_everything_but_the_servers(file: tuple[str, li
 
 
 @pytest.mark.requirement("X24")
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.from_regex(r"[a-z][a-z0-9_-]{0,5}", fullmatch=True), min_size=1, max_size=5, unique=True),
     st.data(),
@@ -95,7 +95,7 @@ def test_toml_keeps_everything_but_the_servers(servers: list[str], data: st.Data
 
 
 @pytest.mark.requirement("X24")
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.from_regex(r"[a-z][a-z0-9_-]{0,5}", fullmatch=True), min_size=1, max_size=5, unique=True), st.data())
 def test_yaml_keeps_everything_but_the_servers(servers: list[str], data: st.DataObject) -> None:
     assume(not {"toolcrib", "y", "n", "no", "yes", "on", "off", "null", "true", "false"} & set(servers))

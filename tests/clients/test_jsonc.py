@@ -4,7 +4,7 @@ import json
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolcrib.clients.jsonc import TextError, read_jsonc
@@ -20,6 +20,7 @@ values = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(values, st.sampled_from([None, 0, 2, "\t"]))
 def test_strict_json_reads_as_a_strict_reader_reads_it(value: object, indent: int | str | None) -> None:
     text = json.dumps(value, indent=indent)
@@ -67,6 +68,7 @@ def test_broken_text_is_an_error_with_its_place(text: str, offset: int) -> None:
     assert caught.value.offset == offset
 
 
+@settings(deadline=None)
 @given(st.text(alphabet='{}[]",:/*\\ \n1a', max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
