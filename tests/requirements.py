@@ -1,4 +1,4 @@
-"""What Toolcrib promises, by id. `test_requirements` holds that every id here has a test that names it, and no test names another."""
+"""What Toolcrib promises, by id: every id here has a test that names it, and no test names another."""
 
 IMPLEMENTED = {
     # The core design
@@ -38,6 +38,10 @@ IMPLEMENTED = {
     "X13": "one list of stages",
     "X14": "approval binds to what finally runs, once, with expiry",
     "X15": "activity: one event per stage",
+    "X8": "aliases: the operator's words help ranking; learning from the feed proposes them and never applies them",
+    # Seeing and deciding
+    "X23": "audit: what the attached servers cost, and what tool search would save",
+    "X24": "install and uninstall: the gateway in front of a client's servers, undone to the byte",
 }
 
 LATER: dict[str, str] = {}

@@ -78,6 +78,15 @@ ACTIVITY_EVENTS = 10_000
 ACTIVITY_FILE_MAX_BYTES = 64 * 1024 * 1024
 """Size at which the JSONL feed is rotated; one older file is kept."""
 
+QUERY_WORDS_KEPT = 32
+"""Words of one search that the feed keeps, if it may keep any."""
+
+SEARCHES_REMEMBERED = 8
+"""Searches before a call that count as having led to it."""
+
+LEARNED_WORDS_PER_TOOL = 6
+"""Words that are proposed for one tool: more would make it answer to everything."""
+
 CACHE_CATALOGS = 64
 """Catalogs, and the assemblies made of them, that a crib keeps by content."""
 

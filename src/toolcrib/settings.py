@@ -96,6 +96,8 @@ class ActivitySettings(_Section, frozen=True):
 
     file: str | None = None
     arguments: Literal["shapes", "values"] = "shapes"
+    queries: bool = False
+    """Whether to keep the words of searches, for `toolcrib learn`."""
 
 
 class Settings(_Section, frozen=True):

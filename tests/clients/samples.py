@@ -35,7 +35,7 @@ CLAUDE_CODE = """{
     "api": {
       "type": "http",
       "url": "https://api.example.com/mcp",
-      "headers": {"Authorization": "Bearer ${API_TOKEN:-none}"}
+      "headers": {"Authorization": "Bearer ${API_TOKEN}"}
     }
   },
   "userID": "0f"
@@ -72,9 +72,9 @@ WINDSURF = """{
   "mcpServers": {
     "remote": {
       "serverUrl": "https://mcp.example.com/mcp",
-      "headers": {"Authorization": "Bearer ${env:TOKEN}"},
-      "disabledTools": ["drop_all"]
+      "headers": {"Authorization": "Bearer ${env:TOKEN}"}
     },
+    "choosy": {"command": "npx", "args": ["choosy"], "disabledTools": ["drop_all"]},
     "sleeping": {"command": "npx", "args": ["sleeping"], "disabled": true}
   }
 }
@@ -107,7 +107,7 @@ model = "o4-mini"
 [mcp_servers."my.tools"]
 command = "/opt/my tools/run"
 env = { "TOKEN" = "abc\\"def" }
-enabled_tools = ["read"]
+enabled_tools = ["read"]   # no more
 
 [tui]
 theme = "dark"
@@ -201,10 +201,10 @@ SAMPLES = (
         path=".codeium/windsurf/mcp_config.json",
         text=WINDSURF,
         moved=("remote",),
-        staying=("sleeping",),
+        staying=("choosy", "sleeping"),
     ),
-    Sample(client="codex", path=".codex/config.toml", text=CODEX, moved=("context7", "figma", "my.tools")),
-    Sample(client="gemini", path=".gemini/settings.json", text=GEMINI, moved=("git", "github")),
+    Sample(client="codex", path=".codex/config.toml", text=CODEX, moved=("context7", "figma"), staying=("my.tools",)),
+    Sample(client="gemini", path=".gemini/settings.json", text=GEMINI, moved=("git",), staying=("github",)),
     Sample(
         client="zed",
         path=".config/zed/settings.json",
@@ -216,8 +216,8 @@ SAMPLES = (
         client="hermes",
         path=".hermes/config.yaml",
         text=HERMES,
-        moved=("project_fs", "github", "remote_api"),
-        staying=("idle",),
+        moved=("project_fs", "remote_api"),
+        staying=("github", "idle"),
     ),
     Sample(client="mcp-json", path="project/.mcp.json", text=MCP_JSON, moved=("shared", "tool")),
 )

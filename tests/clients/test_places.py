@@ -1,5 +1,6 @@
 """Where clients keep their servers on each platform, and what their entries mean."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from tests.clients.samples import SAMPLES
 from toolcrib.clients import FAMILIES, require_family
 from toolcrib.clients.base import ClientServer, Surroundings
 from toolcrib.clients.discovery import discover
-from toolcrib.clients.servers import gateway_entry
+from toolcrib.clients.servers import gateway_entry, gateway_names, gateway_obstacle
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import ConfigError
 
@@ -112,8 +113,8 @@ def test_entries_become_what_the_gateway_reads() -> None:
         ("gemini", {"url": "https://h/x", "type": "http"}, {"type": "http", "url": "https://h/x"}),
         (
             "gemini",
-            {"httpUrl": "https://h", "headers": {"K": "$KEY"}, "excludeTools": ["d"]},
-            {"type": "http", "url": "https://h", "headers": {"K": "${KEY}"}, "exclude": ["d"]},
+            {"httpUrl": "https://h", "headers": {"K": "$KEY"}},
+            {"type": "http", "url": "https://h", "headers": {"K": "${KEY}"}},
         ),
         (
             "codex",
@@ -122,8 +123,8 @@ def test_entries_become_what_the_gateway_reads() -> None:
         ),
         (
             "codex",
-            {"command": "x", "env_vars": ["P"], "disabled_tools": ["d"], "cwd": "/w"},
-            {"command": "x", "args": [], "env": {"P": "${P}"}, "cwd": "/w", "exclude": ["d"]},
+            {"command": "x", "env_vars": ["P"], "cwd": "/w"},
+            {"command": "x", "args": [], "env": {"P": "${P}"}, "cwd": "/w"},
         ),
         (
             "zed",
@@ -132,8 +133,8 @@ def test_entries_become_what_the_gateway_reads() -> None:
         ),
         (
             "hermes",
-            {"command": "x", "args": ["-p", 80], "env": {"N": 1, "B": True}, "tools": {"include": "one"}},
-            {"command": "x", "args": ["-p", "80"], "env": {"N": "1", "B": "true"}, "include": ["one"]},
+            {"command": "x", "args": ["-p", 80], "env": {"N": 1, "B": True}},
+            {"command": "x", "args": ["-p", "80"], "env": {"N": "1", "B": "true"}},
         ),
     ]
     for client, entry, expected in cases:
@@ -154,6 +155,32 @@ def test_servers_that_only_the_client_can_start_say_why() -> None:
     ]
     for client, entry, said in cases:
         assert said in str(read(client, entry).obstacle)
+
+
+@pytest.mark.requirement("X24")
+def test_servers_that_the_gateway_cannot_express_say_why() -> None:
+    cases: list[tuple[str, JsonObject, str]] = [
+        ("gemini", {"command": "x", "includeTools": ["a"]}, "some of its tools"),
+        ("codex", {"command": "x", "disabled_tools": ["a"]}, "some of its tools"),
+        ("hermes", {"command": "x", "tools": {"include": "one"}}, "some of its tools"),
+        ("claude-code", {"command": "x", "args": ["${HOME}/y"]}, "in its command"),
+        ("claude-code", {"command": "x", "env": {"A": "${B:-c}"}}, "part of a value"),
+        ("cursor", {"url": "https://h/${env:TENANT}"}, "part of a value"),
+    ]
+    for client, entry, said in cases:
+        assert said in str(gateway_obstacle(read(client, entry)))
+    for client, entry in (
+        ("cursor", {"url": "${env:URL}", "headers": {"A": "Bearer ${env:T}"}}),
+        ("zed", {"url": "u"}),
+    ):
+        assert gateway_obstacle(read(client, entry)) is None
+
+
+def test_names_that_no_toolset_may_bear_are_changed_and_never_meet() -> None:
+    server = read("cursor", {"command": "x"})
+    given = [replace(server, name=name) for name in ("My Server", "My/Server", "日本")]
+    named = gateway_names(given)
+    assert list(named) == ["My-Server", "My-Server-2", "server"]
 
 
 def test_switched_off_servers_are_known_as_such() -> None:

@@ -2,7 +2,7 @@
 
 import typer
 
-from toolcrib.cli import describe, install, search, tokens, uninstall, version
+from toolcrib.cli import config, describe, eval, install, learn, search, tokens, uninstall, version
 
 
 def build_app() -> typer.Typer:
@@ -17,7 +17,10 @@ def build_app() -> typer.Typer:
     app.command("tokens")(tokens.tokens)
     app.command("search")(search.search)
     app.command("describe")(describe.describe)
+    app.command("eval")(eval.evaluate)
     app.command("install")(install.install)
     app.command("uninstall")(uninstall.uninstall)
+    app.add_typer(config.build_app(), name="config")
+    app.command("learn")(learn.learn)
     app.command("version")(version.version)
     return app

@@ -26,7 +26,7 @@ from toolcrib.clients.manifest import (
     load_manifest,
     manifest_path,
 )
-from toolcrib.clients.servers import gateway_entry
+from toolcrib.clients.servers import gateway_entry, gateway_names, gateway_obstacle
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import ConfigError
 from toolcrib.intake.naming import nearest
@@ -95,7 +95,8 @@ def plan_install(
         except TextError as error:
             raise ConfigError(f"{path}:{place_of(new, error.offset)}: {error.message}; nothing was changed.") from None
         moved.extend(movable)
-        files.append((file, gateway_content({server.name: gateway_entry(server) for server in movable})))
+        named = gateway_names(movable)
+        files.append((file, gateway_content({name: gateway_entry(server) for name, server in named.items()})))
         raw: dict[str, object] = {server.name: server.raw for server in movable}
         sections.append(MovedSection(section=config.section, servers=raw, pieces=tuple(pieces)))
     if not moved:
@@ -131,7 +132,7 @@ def part_servers(
     movable: list[ClientServer] = []
     staying: list[Staying] = []
     for server in servers:
-        reason = "not asked for" if only and server.name not in only else server.obstacle
+        reason = "not asked for" if only and server.name not in only else gateway_obstacle(server)
         if reason is None and server.disabled:
             reason = "it is switched off"
         if reason is None:

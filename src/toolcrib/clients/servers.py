@@ -1,12 +1,12 @@
 """Reading one server's entry: the keys that clients share, and the references that only some of them resolve.
 
-References to the environment become `${NAME}` or `${NAME:-default}`, which the gateway resolves. What only the client
-can know (`${input:…}`, `${workspaceFolder}`, an `envFile`) makes a server that stays with its client: moving it would
-break it in silence.
+References to the environment become `${NAME}`, which the gateway resolves where it is a whole value. What only the
+client knows (`${input:…}`, `${workspaceFolder}`, an `envFile`) and what the gateway cannot say (a choice of tools, a
+reference inside a longer text) makes a server that stays with its client: moving it would break it in silence.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -15,6 +15,9 @@ from toolcrib.definitions import Json, JsonObject
 
 _ENV_REFERENCE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _BARE_REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+_WHOLE_REFERENCE = re.compile(r"(?:(?:Bearer|Basic) )?\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+_ANY_REFERENCE = re.compile(r"\$\{[^}]*\}")
+_UNNAMEABLE = re.compile(r"[^A-Za-z0-9._-]+")
 _CLIENT_REFERENCE = re.compile(
     r"\$\{(input:[^}]*|command:[^}]*|config:[^}]*|workspaceFolder[^}]*|userHome|pathSeparator|/|file[A-Z][^}]*"
     r"|CLAUDE_PLUGIN_ROOT)\}"
@@ -88,6 +91,36 @@ def translate(server: ClientServer, *, bare: bool = False) -> ClientServer:
     )
 
 
+def gateway_obstacle(server: ClientServer) -> str | None:
+    """Why the server cannot stand in the gateway's file as it is, if so."""
+    if server.obstacle is not None:
+        return server.obstacle
+    if server.include or server.exclude:
+        return "the client lets only some of its tools through"
+    for text in (server.command or "", server.cwd or "", *server.args):
+        found = _ANY_REFERENCE.search(text)
+        if found:
+            return f"`{found[0]}` in its command is resolved by the client"
+    for text in (server.url or "", *server.env.values(), *server.headers.values()):
+        found = _ANY_REFERENCE.search(text)
+        if found and not _WHOLE_REFERENCE.fullmatch(text):
+            return f"`{found[0]}` is only a part of a value"
+    return None
+
+
+def gateway_names(servers: Sequence[ClientServer]) -> dict[str, ClientServer]:
+    """The servers under names that a toolset may bear: other characters become `-`, and no two meet."""
+    named: dict[str, ClientServer] = {}
+    for server in servers:
+        name = base = _UNNAMEABLE.sub("-", server.name).strip("-") or "server"
+        number = 1
+        while name in named:
+            number += 1
+            name = f"{base}-{number}"
+        named[name] = server
+    return named
+
+
 def gateway_entry(server: ClientServer) -> JsonObject:
     """The server as the gateway's own file has it: the keys that everybody uses, and nothing else."""
     entry: JsonObject
@@ -101,10 +134,6 @@ def gateway_entry(server: ClientServer) -> JsonObject:
         entry = {"type": server.type, "url": server.url}
         if server.headers:
             entry["headers"] = dict(server.headers)
-    if server.include:
-        entry["include"] = list(server.include)
-    if server.exclude:
-        entry["exclude"] = list(server.exclude)
     return entry
 
 

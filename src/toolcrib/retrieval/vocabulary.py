@@ -80,9 +80,7 @@ class Vocabulary:
         """The vocabulary whose row numbers are the positions in `tokens`."""
         words = {token: row for row, token in enumerate(tokens) if not token.startswith(_CONTINUED)}
         pieces = {
-            token.removeprefix(_CONTINUED): row
-            for row, token in enumerate(tokens)
-            if token.startswith(_CONTINUED)
+            token.removeprefix(_CONTINUED): row for row, token in enumerate(tokens) if token.startswith(_CONTINUED)
         }
         pieces |= {word: row for word, row in words.items() if len(word) >= _WHOLE_WORD_CHARS}
         longest = max(map(len, words), default=0)
@@ -103,9 +101,7 @@ class Vocabulary:
     def english(self, text: str) -> tuple[str, ...]:
         """English words for the foreign words of a text, for a word index to look up beside the text."""
         names = {row: word for word, row in self.words.items()} if not text.isascii() else {}
-        return tuple(
-            names[row] for word in split(text) if not word.isascii() for row, _ in self._foreign(word)
-        )
+        return tuple(names[row] for word in split(text) if not word.isascii() for row, _ in self._foreign(word))
 
     def _remember(self, word: str) -> Rows:
         if len(self._seen) >= SEMANTIC_WORDS_CACHED:
