@@ -183,3 +183,10 @@ CLIENT_FILE_MAX_BYTES = 64 * 1024 * 1024
 """A client's settings file. One that also keeps the history of years has 20 MB."""
 CLIENT_FILE_MAX_DEPTH = 200
 """Nesting of values in it: what a reader that calls itself can take."""
+
+
+# Audit
+AUDIT_BIGGEST_TOOLS = 10
+"""Largest definitions that a report names."""
+AUDIT_SAMPLE_SEARCHES = 25
+"""Searches that the median cost of a search is taken from: enough for a stable figure, done in a moment."""

@@ -24,6 +24,13 @@ from toolcrib.clients.jsonc import TextError
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import ConfigError
 
+_SECTIONS: dict[str, Section] = {
+    "vscode": ("servers",),
+    "zed": ("context_servers",),
+    "codex": ("mcp_servers",),
+    "hermes": ("mcp_servers",),
+}
+"""Families whose key is their own."""
 _WORDS: dict[Format, str] = {"jsonc": "JSON", "toml": "TOML", "yaml": "YAML"}
 
 
@@ -74,6 +81,24 @@ def _config(family: Family, place: Place, data: JsonObject | None) -> ClientConf
         format=family.format,
         servers=tuple(_read(family, name, value) for name, value in servers.items()),
     )
+
+
+def load_any(path: Path, families: Iterable[Family]) -> ClientConfig:
+    """The servers of a file that somebody named, in whatever client's format it is. Raises `ConfigError`."""
+    suffix = path.suffix.lower()
+    format: Format = "toml" if suffix == ".toml" else "yaml" if suffix in {".yaml", ".yml"} else "jsonc"
+    data = load_file(path, format)
+    # The plain format comes last in the list and is the best guess for a name that says nothing.
+    for family in sorted(families, key=lambda item: item.name != "mcp-json"):
+        section = ("mcpServers",) if family.name == "mcp-json" else _SECTIONS.get(family.name)
+        fits = section is not None and (family.format == format or family.name == "mcp-json")
+        if fits and section is not None and servers_at(data, section) is not None:
+            place = Place(path=path, section=section, scope="project")
+            config = _config(family, place, data)
+            if config is not None:
+                return config
+    keys = ", ".join(f"`{section[0]}`" for section in dict.fromkeys((("mcpServers",), *_SECTIONS.values())))
+    raise ConfigError(f"{path}: names no servers: none of {keys} is there.")
 
 
 def load_file(path: Path, format: Format) -> JsonObject:

@@ -108,11 +108,16 @@ def gateway_obstacle(server: ClientServer) -> str | None:
     return None
 
 
+def clean_name(name: str) -> str:
+    """A server's name with characters that a toolset may have."""
+    return _UNNAMEABLE.sub("-", name).strip("-") or "server"
+
+
 def gateway_names(servers: Sequence[ClientServer]) -> dict[str, ClientServer]:
     """The servers under names that a toolset may bear: other characters become `-`, and no two meet."""
     named: dict[str, ClientServer] = {}
     for server in servers:
-        name = base = _UNNAMEABLE.sub("-", server.name).strip("-") or "server"
+        name = base = clean_name(server.name)
         number = 1
         while name in named:
             number += 1
