@@ -234,7 +234,7 @@ def test_wrong_use_is_one_sentence(home: Path, terminal: Terminal) -> None:
     place(home, SAMPLES[2])
     before = tree(home)
     for args, said in (
-        (("install",), "Name one client"),
+        (("install",), "Found here, with servers: cursor (3)"),
         (("install", "cursor", "--all"), "Name one client"),
         (("install", "curser"), "did you mean `cursor`?"),
         (("install", "windsurf"), "is not there"),

@@ -63,6 +63,8 @@ def plan_all(
     from toolcrib.clients.install import plan_install
     from toolcrib.errors import ConfigError
 
+    if client is None and not every:
+        raise ConfigError(f"Name one client, or give --all. {_found_here(around)}")
     families = choose_families(client, every=every)
     launcher = find_launcher(around)
     plans: list[InstallPlan] = []
@@ -77,6 +79,18 @@ def plan_all(
     if not plans:
         raise ConfigError(_nothing(families, around, scope) if not every else "No client here has servers to move.")
     return plans
+
+
+def _found_here(around: "Surroundings") -> str:
+    """Which clients have servers here, in one sentence."""
+    from toolcrib.clients import FAMILIES
+    from toolcrib.clients.discovery import discover
+
+    counts: dict[str, int] = {}
+    for config in discover(FAMILIES, around).configs:
+        counts[config.client] = counts.get(config.client, 0) + len(config.servers)
+    found = ", ".join(f"{client} ({count})" for client, count in counts.items() if count)
+    return f"Found here, with servers: {found}." if found else "No client with servers was found here."
 
 
 def _nothing(families: "Sequence[Family]", around: "Surroundings", scope: str) -> str:
@@ -142,6 +156,8 @@ def _show(plan: "InstallPlan", *, dry_run: bool) -> None:
     )
     for item in plan.staying:
         console.print(f"  stays: {item.name}: {item.reason}", markup=False, soft_wrap=True)
+    if plan.shared:
+        console.print("  note: whoever shares this project gets an entry with paths of this machine.", soft_wrap=True)
     if not dry_run:
         console.print(f"  backup: {backup_path(plan.path)}", markup=False, soft_wrap=True)
         console.print(f"  next: {plan.family.note}", markup=False, soft_wrap=True)

@@ -56,6 +56,8 @@ class InstallPlan:
     gateway_files: tuple[tuple[Path, bytes], ...]
     moved: tuple[ClientServer, ...]
     staying: tuple[Staying, ...]
+    shared: bool
+    """Whether the file may belong to others too, as that of a project does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +124,7 @@ def plan_install(
         gateway_files=tuple(files),
         moved=tuple(moved),
         staying=tuple(staying),
+        shared=all(config.scope == "project" for config in configs) and len(configs[0].section) == 1,
     )
 
 
@@ -152,8 +155,9 @@ def gateway_name(config: ClientConfig, *, first: bool) -> str:
 
 def apply_install(plan: InstallPlan) -> None:
     """Writes what the plan says, the client's file last. Raises `ConfigError`."""
-    for file, _ in plan.gateway_files:
-        if file.exists():
+    for file, content in plan.gateway_files:
+        # The same content is what an interrupted installation left.
+        if file.exists() and load_bytes(file) != content:
             raise ConfigError(f"{file}: is there already: move it away, then install again.")
     if load_bytes(plan.path) != plan.original:
         raise ConfigError(f"{plan.path}: has just been changed by somebody else: install again.")
@@ -220,4 +224,5 @@ def report_of(plan: InstallPlan) -> JsonObject:
         "staying": [{"name": item.name, "reason": item.reason} for item in plan.staying],
         "gateway_files": [str(file) for file, _ in plan.gateway_files],
         "backup": str(backup_path(plan.path)),
+        "shared": plan.shared,
     }
