@@ -49,27 +49,29 @@ def replace_servers(
     text: str, format: Format, section: Section, names: Collection[str], entry: JsonObject
 ) -> tuple[str, list[str]]:
     """The text with `names` replaced by the gateway's entry, and the source text of what went. Raises `TextError`."""
-    servers = servers_at(load_data(text, format), section) or {}
+    before = load_data(text, format)
+    servers = servers_at(before, section) or {}
     wanted: JsonObject = {name: value for name, value in servers.items() if name not in names}
     new, pieces = _EDITORS[format].replace(text, section, names, entry)
-    _require_meaning(text, new, format, section, {**wanted, ENTRY: entry})
+    _require_meaning(before, new, format, section, {**wanted, ENTRY: entry})
     return new, pieces
 
 
 def put_back(text: str, format: Format, section: Section, pieces: Sequence[str], originals: JsonObject) -> str:
     """The text with the gateway's entry replaced by the servers that had gone. Raises `TextError`."""
-    servers = servers_at(load_data(text, format), section) or {}
+    before = load_data(text, format)
+    servers = servers_at(before, section) or {}
     taken = sorted(set(servers) & set(originals))
     if taken:
         raise TextError(f"there is a new server `{taken[0]}` with an old one's name", 0)
     wanted: JsonObject = {name: value for name, value in servers.items() if name != ENTRY}
     new = _EDITORS[format].put_back(text, section, pieces)
-    _require_meaning(text, new, format, section, {**wanted, **originals})
+    _require_meaning(before, new, format, section, {**wanted, **originals})
     return new
 
 
-def _require_meaning(text: str, new: str, format: Format, section: Section, servers: JsonObject) -> None:
-    expected = _with_servers(load_data(text, format), section, servers)
+def _require_meaning(before: JsonObject, new: str, format: Format, section: Section, servers: JsonObject) -> None:
+    expected = _with_servers(before, section, servers)
     try:
         found = load_data(new, format)
     except TextError as error:

@@ -7,6 +7,9 @@ them. Comments, order, blanks and commas of everything else stay as the person w
 import json
 import re
 from collections.abc import Collection, Sequence
+from typing import cast
+
+import orjson
 
 from toolcrib.clients.base import ENTRY, Section
 from toolcrib.clients.jsonc import Member, Node, TextError, read_jsonc, skip_blank
@@ -16,7 +19,11 @@ from toolcrib.definitions import Json, JsonObject
 
 def load(text: str) -> Json:
     """The data of a text. Raises `TextError`."""
-    return read_jsonc(text).data()
+    try:
+        # Most files are strict JSON, and some keep years of history: a reader in C spares a second.
+        return cast("Json", orjson.loads(text))
+    except (orjson.JSONDecodeError, UnicodeEncodeError):
+        return read_jsonc(text).data()
 
 
 def replace_servers(text: str, section: Section, names: Collection[str], entry: JsonObject) -> tuple[str, list[str]]:

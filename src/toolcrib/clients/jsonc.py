@@ -15,7 +15,7 @@ from toolcrib.definitions import Json
 from toolcrib.limits import CLIENT_FILE_MAX_DEPTH
 
 _BLANK = re.compile(r"(?:[ \t\r\n\f\v\u00a0\ufeff\u2028\u2029]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"')
 _WORD = re.compile(r"[-+.\w]+")
 
 
