@@ -3,8 +3,8 @@
 A text is the weighted sum of its word vectors, brought to length one; nearness is the cosine. There is no
 network, no library but numpy and no work at import: the table is read at the first `StaticModel.load`.
 
-Invariant: every vector has length one or is all zero, never NaN, whatever the text. A missing or damaged table
-is a `ModelUnavailable`, which the caller answers with lexical search, visibly (K14): search never stops working.
+Invariant: every vector has length one or is all zero, never NaN, whatever the text. A missing or damaged
+table is a `ModelUnavailable`, which the caller answers with lexical search, visibly (K14): search never stops.
 """
 
 import json
@@ -37,7 +37,7 @@ _TABLE = "table.npz"
 _BRIDGE = "bridge.npz"
 _FORMAT = 1
 _COARSE_DIMENSIONS = 64
-"""Leading dimensions that the first look at a large index uses; the table is rotated so that they say most."""
+"""Leading dimensions, all that the first look at a large index uses; the table is rotated to suit."""
 
 # How much each part of a document says about it; chosen on the macro mean of the development sets.
 _LEAF, _TOOLSET, _DESCRIPTION, _PARAMETERS, _ALIASES = 0.8, 0.35, 1.0, 0.3, 0.6
@@ -87,7 +87,7 @@ class StaticModel:
         return unit(self._sum(rows))
 
     def embed_documents(self, documents: Sequence[Document]) -> Codes:
-        """One row per document, in whole numbers of no fixed scale: `unit` makes vectors of length one of it."""
+        """One row per document, in whole numbers of no fixed scale; `unit` brings them to length one."""
         made = np.empty((len(documents), self.dimensions), dtype=np.int8)
         for place, document in enumerate(documents):
             kept = self._cache.get(document.digest)
