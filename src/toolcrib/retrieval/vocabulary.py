@@ -2,7 +2,7 @@
 
 An English word is one row; a word the table does not know comes apart into the longest pieces that it does
 know. A word of another language stands for the English words that mean the same (the bridge), so that a
-question in Chinese or Spanish and an English tool meet in one space. English alone never waits for the bridge.
+question in Chinese or Spanish meets an English tool in one space. English alone never waits for the bridge.
 
 Invariant: any string gives rows, possibly none, and the same ones in every process. Prevents the failure that
 one odd character, a megabyte without spaces or an unknown word stops a search.
@@ -113,7 +113,8 @@ class Vocabulary:
     def rows(self, text: str, *, at_most: int) -> list[tuple[int, float]]:
         """The rows of a text in order, repeats included, up to `at_most`."""
         found: list[tuple[int, float]] = []
-        for word in self._words_of(text):
+        for run in self._words_of(text):
+            word = run[:SEMANTIC_WORD_MAX_CHARS]
             rows = self._seen.get(word)
             if rows is None:
                 rows = self._remember(word)
@@ -147,7 +148,7 @@ class Vocabulary:
     def _remember(self, word: str) -> Rows:
         if len(self._seen) >= SEMANTIC_WORDS_CACHED:
             self._seen.clear()
-        rows = self._seen[word] = self._rows_of(word[:SEMANTIC_WORD_MAX_CHARS])
+        rows = self._seen[word] = self._rows_of(word)
         return rows
 
     def _rows_of(self, word: str) -> Rows:
