@@ -21,7 +21,9 @@ _SPREAD = 0.12
 _MEANINGS = 3
 _DENSE = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 # Rows of the vocabulary that are words of other languages themselves: no explanation.
-_NOT_ENGLISH = frozenset("et un um uma una para los las des tempo envia ve per von el la le les se na si te ti zu st das".split())
+_NOT_ENGLISH = frozenset(
+    "et un um uma una para los las des tempo envia ve per von el la le les se na si te ti zu st das".split()
+)
 
 
 def plain(word: str) -> str:
@@ -90,8 +92,11 @@ def main() -> None:
     targets = [
         token
         for token in tokens
-        if token.isalpha() and len(token) > 1 and token not in _NOT_ENGLISH
-        and tools.get(token, 0) >= 6 and (dictionary.get(token, 0) >= 3 or token in interface)
+        if token.isalpha()
+        and len(token) > 1
+        and token not in _NOT_ENGLISH
+        and tools.get(token, 0) >= 6
+        and (dictionary.get(token, 0) >= 3 or token in interface)
     ]
     written = glossary(options.glossary, set(tokens))
 
@@ -103,7 +108,7 @@ def main() -> None:
         used, defined, foreign = tools.get(word, 0), dictionary.get(word, 0), foreign_counts.get(word, 0)
         if word in written:
             return used >= 5
-        if defined >= 3 and used >= 1 or defined >= 8 or used >= 10 and defined >= 1:
+        if (defined >= 3 and used >= 1) or defined >= 8 or (used >= 10 and defined >= 1):
             return True
         return foreign < 4 and (used >= 2 or defined >= 1)
 
@@ -119,7 +124,9 @@ def main() -> None:
         if bare != word and bare.isascii() and len(bare) >= 4 and not is_english(bare) and tools.get(bare, 0) == 0:
             bridge.setdefault(bare, meanings)
     (options.work / "bridge.json").write_text(json.dumps(bridge, ensure_ascii=False, sort_keys=True), "utf-8")
-    print(f"{len(bridge):,} words, {len(written):,} of them from the glossary, {len(targets):,} English words to explain them")
+    print(
+        f"{len(bridge):,} words, {len(written):,} of them from the glossary, {len(targets):,} English words to explain them"
+    )
 
 
 if __name__ == "__main__":
