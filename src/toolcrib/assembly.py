@@ -1,8 +1,8 @@
 """The array that the model sees, and what has changed since the last one.
 
-An assembly is a pure function of the selection, the settings and the window: same input, same bytes, in any process (X11). Given the previous turn it
-keeps that turn's bytes and says in a short notice what came and went, because an array that changes costs the whole prompt cache (X10); when to
-take the new array is the host's decision.
+An assembly is a pure function of the selection, the settings and the window: same input, same bytes, in any process
+(X11). Given the previous turn it keeps that turn's bytes and says in a short notice what came and went, because an
+array that changes costs the whole prompt cache (X10); when to take the new array is the host's decision.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,13 +12,15 @@ from typing import cast
 
 import orjson
 
-from toolcrib.bridge import bridge_tools
+from toolcrib.bridge import LISTING_INTRO, bridge_tools
 from toolcrib.catalog import Catalog
 from toolcrib.core import CoreSet
 from toolcrib.definitions import DialectName, JsonObject, Tool
 from toolcrib.dialects import require_dialect
 from toolcrib.errors import AssemblyError
 from toolcrib.gate import GateDecision, decide_gate
+from toolcrib.intake.freezing import freeze_tool, name_of
+from toolcrib.intake.naming import is_reserved
 from toolcrib.inventory import Selection
 from toolcrib.listing import NO_LISTING, Listing, ListingRenderer
 from toolcrib.settings import ToolSearchSettings
@@ -32,7 +34,7 @@ _NAMES_IN_NOTICE = 12
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Assembly:
-    """One array of tools, and the decision behind it. Shared by every session with the same input; holds nothing that could be changed."""
+    """One array of tools, and the decision behind it. Shared by every session with the same input; immutable."""
 
     tools: tuple[Tool, ...]
     decision: GateDecision
@@ -120,9 +122,7 @@ class Turn:
 
     def rebased(self) -> "Turn":
         """The same turn with the fresh array: costs the prompt cache once."""
-        return Turn(
-            assembly=self.current, current=self.current, dialect=self.dialect, changes=Changes(), notice=None
-        )
+        return Turn(assembly=self.current, current=self.current, dialect=self.dialect, changes=Changes(), notice=None)
 
 
 def build_assembly(
@@ -142,16 +142,31 @@ def build_assembly(
         budget = settings.listing_max_tokens or min(
             LISTING_DEFAULT_TOKENS, decision.threshold or LISTING_DEFAULT_TOKENS
         )
-        listing = renderer.render(catalog, mode=settings.listing, max_tokens=budget)
+        listing = renderer.render(catalog, mode=settings.listing, max_chars=budget * 4 - len(LISTING_INTRO))
         tail = bridge_tools(listing.text)
         bridge_cost = estimate_tokens(sum(tool.chars for tool in bridge_tools()))
     else:
         tail = tuple(catalog)
     tools = (*selection.visible, *tail)
     require_core(selection.visible, tools, core)
-    return Assembly(
-        tools=tools, decision=decision, catalog=catalog, listing=listing, bridge_tokens=bridge_cost
-    )
+    return Assembly(tools=tools, decision=decision, catalog=catalog, listing=listing, bridge_tokens=bridge_cost)
+
+
+def merge_definitions(selection: Selection, definitions: Sequence[JsonObject]) -> Selection:
+    """The selection with a host's own array merged in: its order first, nothing of ours lost.
+
+    Bridge tools in it are dropped, so that an assembly run on its own output gives the same output (S11). What the
+    session knows stands for itself; what nobody knows stays visible as it is (S9).
+    """
+    known: dict[str, Tool] = {tool.name: tool for tool in selection.visible}
+    merged: dict[str, Tool] = {}
+    for raw in definitions:
+        name = name_of(raw)
+        if is_reserved(name) or selection.catalog.get(name) is not None:
+            continue
+        tool = known.get(name) or freeze_tool(raw, toolset="host", origin="host")
+        merged[tool.name] = tool
+    return Selection(visible=tuple({**merged, **known}.values()), catalog=selection.catalog)
 
 
 def require_core(visible: Iterable[Tool], tools: Sequence[Tool], core: CoreSet) -> None:
@@ -159,9 +174,7 @@ def require_core(visible: Iterable[Tool], tools: Sequence[Tool], core: CoreSet) 
     names = {tool.name for tool in tools}
     lost = sorted(tool.name for tool in visible if tool.name in core and tool.name not in names)
     if lost:
-        raise AssemblyError(
-            f"The assembly would lose the core tool{'s' if len(lost) > 1 else ''} {', '.join(lost)}."
-        )
+        raise AssemblyError(f"The assembly would lose the core tool{'s' if len(lost) > 1 else ''} {', '.join(lost)}.")
 
 
 def build_turn(current: Assembly, *, dialect: DialectName, previous: Turn | None) -> Turn:
@@ -193,12 +206,7 @@ def compare_catalogs(before: Catalog, after: Catalog) -> Changes:
 
 
 def _tools_by_name(catalog: Catalog, without: set[int]) -> Mapping[str, Tool]:
-    return {
-        tool.name: tool
-        for toolset in catalog.toolsets
-        if id(toolset) not in without
-        for tool in toolset.tools
-    }
+    return {tool.name: tool for toolset in catalog.toolsets if id(toolset) not in without for tool in toolset.tools}
 
 
 def write_notice(changes: Changes, *, bridged: bool) -> str:

@@ -1,8 +1,8 @@
 """The bridge is a syntax: three schemas, and one place that reads what the model wrote in it.
 
-`unwrap` turns a model's call into what it asks for. A call by a tool's own name is that call; `tool_call` is the call inside it;
-`tool_search` and `tool_describe` are questions. From here on nothing knows or cares by which way a call came in (S5, X13), and what was
-checked is what runs, because nobody reads the model's JSON a second time.
+`unwrap` turns a model's call into what it asks for. A call by a tool's own name is that call; `tool_call` is the call
+inside it; `tool_search` and `tool_describe` are questions. From here on nothing knows or cares by which way a call
+came in (S5, X13), and what was checked is what runs, because nobody reads the model's JSON a second time.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,16 @@ from typing import cast
 import orjson
 
 from toolcrib.definitions import (
-    Json, JsonObject, ModelCall, Route, Tool, ToolName, ToolsetName, Traits, fingerprint_of, json_chars,
+    Json,
+    JsonObject,
+    ModelCall,
+    Route,
+    Tool,
+    ToolName,
+    ToolsetName,
+    Traits,
+    fingerprint_of,
+    json_chars,
 )  # fmt: skip
 from toolcrib.dialects.base import kind_of
 from toolcrib.errors import InvalidCall
@@ -25,9 +34,10 @@ BRIDGE_TOOLSET = ToolsetName("toolcrib")
 
 _SEARCH_TEXT = (
     "Find tools that are not in this list, by what you need done; several needs: one per line. "
-    "Hits show how to call them. Search before you say that something cannot be done; only an empty answer means no such tool."
+    "Hits show how to call them. Search before you say that something cannot be done; "
+    "only an empty answer means no such tool."
 )
-_LISTING_TEXT = " If you see the name below, skip the search. Prefix + name:"
+LISTING_INTRO = " If you see the name below, skip the search. Prefix + name:"
 _DESCRIBE_TEXT = "Full schema of a found tool, if its signature is not enough."
 _CALL_TEXT = "Run a found or named tool, as if you had called it directly. Never for tools of this list."
 
@@ -60,7 +70,7 @@ Request = Invocation | Search | Describe
 
 
 def bridge_tools(listing: str = "") -> tuple[Tool, ...]:
-    """The three tools that stand for all deferred ones, always in the same order (S2); the listing rides in the first."""
+    """The three tools that stand for all deferred ones, in their fixed order (S2); the listing rides in the first."""
     return tuple(_tool(definition) for definition in _definitions(listing))
 
 
@@ -85,11 +95,9 @@ def _tool(definition: JsonObject) -> Tool:
 
 
 def _definitions(listing: str) -> tuple[JsonObject, ...]:
-    search = _SEARCH_TEXT + (_LISTING_TEXT + listing if listing else "")
+    search = _SEARCH_TEXT + (LISTING_INTRO + listing if listing else "")
     return (
-        _function(
-            TOOL_SEARCH, search, {"query": {"type": "string"}, "limit": {"type": "integer"}}, ["query"]
-        ),
+        _function(TOOL_SEARCH, search, {"query": {"type": "string"}, "limit": {"type": "integer"}}, ["query"]),
         _function(TOOL_DESCRIBE, _DESCRIBE_TEXT, {"name": {"type": "string"}}, ["name"]),
         _function(
             TOOL_CALL,
@@ -131,9 +139,7 @@ def read_arguments(value: Json) -> JsonObject:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise InvalidCall(
-            f'`arguments` must be a JSON object such as {{"key": "value"}}, not {kind_of(value)}.'
-        )
+        raise InvalidCall(f'`arguments` must be a JSON object such as {{"key": "value"}}, not {kind_of(value)}.')
     arguments = dict(value)
     _require_bounded(arguments)
     return arguments
@@ -142,7 +148,7 @@ def read_arguments(value: Json) -> JsonObject:
 def _read_search(raw: JsonObject) -> Search:
     _require_keys(raw, TOOL_SEARCH, {"query", "queries", "limit"})
     value = raw.get("query", raw.get("queries"))
-    items = cast("list[Json]", value) if isinstance(value, list) else [value]
+    items = value if isinstance(value, list) else [value]
     lines = [line.strip() for item in items if isinstance(item, str) for line in item.splitlines()]
     queries = tuple(dict.fromkeys(line for line in lines if line))
     if not queries:
@@ -167,7 +173,7 @@ def _read_limit(value: Json) -> int | None:
 def _read_describe(raw: JsonObject) -> Describe:
     _require_keys(raw, TOOL_DESCRIBE, {"name", "names"})
     value = raw.get("name", raw.get("names"))
-    items = cast("list[Json]", value) if isinstance(value, list) else [value]
+    items = value if isinstance(value, list) else [value]
     names = tuple(dict.fromkeys(item.strip() for item in items if isinstance(item, str) and item.strip()))
     if not names:
         raise InvalidCall("`name` is blank: give the name of a tool that `tool_search` found.")
@@ -221,9 +227,7 @@ def _require_keys(raw: JsonObject, name: str, known: set[str]) -> None:
 
 def _parse(text: str) -> Json:
     if len(text) > ARGUMENTS_MAX_BYTES:
-        raise InvalidCall(
-            f"The arguments have {len(text)} characters; at most {ARGUMENTS_MAX_BYTES} are taken."
-        )
+        raise InvalidCall(f"The arguments have {len(text)} characters; at most {ARGUMENTS_MAX_BYTES} are taken.")
     try:
         return cast("Json", orjson.loads(text))
     except (orjson.JSONDecodeError, UnicodeEncodeError) as error:
@@ -237,9 +241,7 @@ def _require_bounded(arguments: JsonObject) -> None:
     except (TypeError, ValueError):
         raise InvalidCall("The arguments hold a value that JSON cannot carry: send plain JSON.") from None
     if len(encoded) > ARGUMENTS_MAX_BYTES:
-        raise InvalidCall(
-            f"The arguments have {len(encoded)} bytes; at most {ARGUMENTS_MAX_BYTES} are taken."
-        )
+        raise InvalidCall(f"The arguments have {len(encoded)} bytes; at most {ARGUMENTS_MAX_BYTES} are taken.")
     # NaN is encoded as null, and few brackets cannot nest deeply: most arguments need no walk.
     if b"null" in encoded or encoded.count(b"{") + encoded.count(b"[") > ARGUMENTS_MAX_DEPTH:
         _walk(arguments)

@@ -1,8 +1,8 @@
 """The catalog: everything that one session may reach through the bridge, and nothing else.
 
-It is an immutable snapshot. Search, describe, call, counts, hints and error texts all read the same one, so none of them can know
-of a tool that another does not (S19). Names resolve inside it only, which is why an unknown name and one that is out of scope
-cannot be told apart from here (X6).
+It is an immutable snapshot. Search, describe, call, counts, hints and error texts all read the same one, so none of
+them can know of a tool that another does not (S19). Names resolve inside it only, which is why an unknown name and
+one that is out of scope cannot be told apart from here (X6).
 """
 
 from collections import defaultdict
@@ -72,11 +72,7 @@ class Catalog:
             return Resolution(tool=exact)
         for names in (self._by_leaf.get(name), self._by_folded.get(fold(name))):
             if names:
-                return (
-                    Resolution(tool=names[0])
-                    if len(names) == 1
-                    else Resolution(tool=None, candidates=names[:5])
-                )
+                return Resolution(tool=names[0]) if len(names) == 1 else Resolution(tool=None, candidates=names[:5])
         return Resolution(tool=None, candidates=self._near(fold(name)))
 
     @cached_property

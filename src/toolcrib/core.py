@@ -1,7 +1,8 @@
 """Which tools stay on the bench: the core set, and what may be deferred at all.
 
-The core set is a constructor argument, never a lookup that could fail and answer "nothing is core". A name is core because the
-operator said so; who registered it does not matter, so a plugin cannot take a core name down into the crib (S9).
+The core set is a constructor argument, never a lookup that could fail and answer "nothing is core". A name is core
+because the operator said so; who registered it does not matter, so a plugin cannot take a core name down into the
+crib (S9).
 """
 
 from collections.abc import Iterable
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 from toolcrib.definitions import Tool
 
 DEFAULT_CORE = (
-    "terminal", "process", "read_file", "write_file", "patch", "search_files", "todo", "memory", "browser_*", "web_search",
-    "web_extract", "clarify", "execute_code", "delegate_task", "session_search", "send_message",
+    "terminal", "process", "read_file", "write_file", "patch", "search_files", "todo", "memory", "browser_*",
+    "web_search", "web_extract", "clarify", "execute_code", "delegate_task", "session_search", "send_message",
 )  # fmt: skip
 """The tools that an agent always needs (S8). `*` at the end stands for any rest."""
 

@@ -13,7 +13,7 @@ from typing import Literal, NewType, TypeAlias, cast
 
 import orjson
 
-Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 JsonObject: TypeAlias = dict[str, Json]
 
 ToolName = NewType("ToolName", str)
@@ -120,7 +120,7 @@ class Skipped:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Toolset:
-    """An immutable snapshot of one named group of tools. Compared by identity: sources hand out the same object while nothing changed."""
+    """An immutable snapshot of one named group of tools, compared by identity: unchanged means the same object."""
 
     name: ToolsetName
     origin: Origin
@@ -202,10 +202,6 @@ class Result:
         return "" if self.structured is None else orjson.dumps(self.structured).decode()
 
 
-def text_result(
-    text: str, *, is_error: bool = False, structured: Json = None, code: str | None = None
-) -> Result:
+def text_result(text: str, *, is_error: bool = False, structured: Json = None, code: str | None = None) -> Result:
     """A result of one text block."""
-    return Result(
-        content=({"type": "text", "text": text},), is_error=is_error, structured=structured, code=code
-    )
+    return Result(content=({"type": "text", "text": text},), is_error=is_error, structured=structured, code=code)

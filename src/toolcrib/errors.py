@@ -70,9 +70,7 @@ class RequiredToolsMissing(ToolcribError):
 
     def __init__(self, missing: tuple[str, ...]) -> None:
         names = ", ".join(f"`{name}`" for name in missing)
-        super().__init__(
-            f"This session requires {names}, which it does not have: check its toolsets and sources."
-        )
+        super().__init__(f"This session requires {names}, which it does not have: check its toolsets and sources.")
         self.missing = missing
 
 
@@ -99,12 +97,12 @@ class CallError(ToolcribError):
 
     code = "call_failed"
 
-    def __init__(self, message: str, *, detail: str | None = None, **extra: object) -> None:
+    def __init__(self, message: str, *, detail: str | None = None, extra: JsonObject | None = None) -> None:
         super().__init__(detail or message)
         self.message = message
         """The sentence for the model."""
-        self.extra: JsonObject = {key: value for key, value in extra.items() if value is not None}  # pyright: ignore[reportAttributeAccessIssue]
-        """More for the model, by key: schema, did_you_mean, ..."""
+        self.extra = extra or {}
+        """More for the model, by key: the schema that the arguments must fit, what was found before."""
 
     def for_model(self) -> JsonObject:
         """The answer that the model reads in place of a result."""

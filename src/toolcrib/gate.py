@@ -1,7 +1,7 @@
 """Whether to defer: a decision that is a value with its reason (S12–S17).
 
-It depends on the mode, the window of the session's own model and the size of what could be deferred, and on nothing else. It is made
-again at every assembly, so removing a server takes effect on the next one.
+It depends on the mode, the window of the session's own model and the size of what could be deferred, and on nothing
+else. It is made again at every assembly, so removing a server takes effect on the next one.
 """
 
 from dataclasses import dataclass
@@ -43,9 +43,7 @@ def threshold_tokens(settings: ToolSearchSettings, window: int | None) -> int:
     return min(int(window * settings.threshold_pct / 100), settings.threshold_max_tokens)
 
 
-def decide_gate(
-    settings: ToolSearchSettings, *, window: int | None, deferrable: int, chars: int
-) -> GateDecision:
+def decide_gate(settings: ToolSearchSettings, *, window: int | None, deferrable: int, chars: int) -> GateDecision:
     """Decides for one assembly. A window that is not positive counts as unknown."""
     known = window if window is not None and window > 0 else None
     threshold = threshold_tokens(settings, known)

@@ -1,7 +1,7 @@
 """The inventory: every toolset that the sources of a crib offer at one moment, and what a scope leaves of it.
 
-It is replaced, never changed. All that is derived from it (parted toolsets, catalogs) is kept by identity of immutable values, so a cache hit
-is always right and dropping the cache changes nothing (S18).
+It is replaced, never changed. All that is derived from it (parted toolsets, catalogs) is kept by identity of
+immutable values, so a cache hit is always right and dropping the cache changes nothing (S18).
 """
 
 from collections import OrderedDict
@@ -49,7 +49,7 @@ def build_inventory(toolsets: Sequence[Toolset]) -> Inventory:
         clashes = {
             tool.name: taken[tool.name].name if tool.name in taken else "a prefix"
             for tool in toolset.tools
-            if tool.name in taken or tool.name.partition("__")[0] in prefixes and "__" in tool.name
+            if tool.name in taken or (tool.name.partition("__")[0] in prefixes and "__" in tool.name)
         }
         taken.update((tool.name, toolset) for tool in toolset.tools if tool.name not in clashes)
         if clashes:
@@ -57,9 +57,7 @@ def build_inventory(toolsets: Sequence[Toolset]) -> Inventory:
                 Skipped(toolset=toolset.name, name=name, reason=f"the name is taken by `{owner}`")
                 for name, owner in sorted(clashes.items())
             )
-            toolset = replace(
-                toolset, tools=tuple(tool for tool in toolset.tools if tool.name not in clashes)
-            )
+            toolset = replace(toolset, tools=tuple(tool for tool in toolset.tools if tool.name not in clashes))
         kept.append(toolset)
     return Inventory(toolsets=tuple(kept), skipped=tuple(skipped))
 

@@ -1,15 +1,16 @@
 """The progress guard: stops a model that searches without getting anywhere (X7).
 
-Discovery is progress: a search that shows tools not shown before, for a need not stated before, is free. A search that repeats or
-rephrases an earlier one, or that shows nothing new, is counted. The answers get shorter, then firmer, then searching is refused
-with the next legal step. Using a tool that was found starts the count again. Everything depends on the sequence of searches and uses alone: no
-clock, no randomness.
+Discovery is progress: a search that leads to a tool it had not led to before, for a need not stated before, is
+free. A search that repeats or rephrases an earlier one, or that shows nothing new, is counted. The answers get
+shorter, then firmer, then searching is refused with the next legal step. Using a tool that was found starts the
+count again. Everything depends on the sequence of searches and uses alone: no clock, no randomness.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from toolcrib.definitions import JsonObject, canonical_json, fingerprint_of
 from toolcrib.intake.naming import fold
 from toolcrib.limits import SEARCHES_SHORT, SEARCHES_STALE, SEARCHES_UNUSED
 
@@ -18,9 +19,10 @@ Stance = Literal["full", "short", "firm", "refuse"]
 _REPHRASED = 0.5
 """Share of common words above which two queries state the same need: "list issues" and "create issue" do not."""
 
-_FILLERS = frozenset(
-    "a an the to of for in on with and or my me i please tool tools find search get how can use".split()
-)
+_FILLERS = frozenset({
+    "a", "an", "the", "to", "of", "for", "in", "on", "with", "and", "or", "my", "me", "i", "please", "tool", "tools",
+    "find", "search", "get", "how", "can", "use",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,9 @@ class ProgressGuard:
         self._unused = 0
         self._needs: list[frozenset[str]] = []
         self._shown: set[str] = set()
+        self._leads: set[str] = set()
+        self._described: set[str] = set()
+        self._failures: dict[str, int] = {}
         self._catalog: object = None
 
     @property
@@ -53,6 +58,7 @@ class ProgressGuard:
             # Another catalog: what was said about the old one does not count.
             self._catalog = catalog
             self._shown.clear()
+            self._leads.clear()
             self.note_progress()
         if self._stale >= SEARCHES_STALE or self._unused >= SEARCHES_UNUSED:
             self._stale += 1
@@ -65,18 +71,38 @@ class ProgressGuard:
     def after_search(self, queries: Iterable[str], names: Iterable[str]) -> None:
         """Takes note of what a search asked and showed."""
         needs = [_words(query) for query in queries]
-        found = set(names)
+        found = list(names)
         rephrased = all(self._is_known(need) for need in needs)
-        fresh = bool(found - self._shown)
+        # Tools fill up the end of earlier answers: what a search is about is what it puts first.
+        fresh = bool(set(found) - self._shown) or (bool(found) and found[0] not in self._leads)
+        self._leads.update(found[:1])
         if rephrased or not fresh:
             self._stale += 1
         else:
             self._unused += 1
         self._needs = [*self._needs, *needs][-64:]
-        self._shown |= found
+        self._shown.update(found)
+
+    def note_described(self, names: Iterable[str]) -> None:
+        """A found tool was described: progress the first time, a repetition after that."""
+        fresh = set(names) - self._described
+        self._described |= fresh
+        if fresh:
+            self._reset()
+
+    def note_failure(self, name: str, arguments: JsonObject) -> int:
+        """How often this very call has failed since the last progress."""
+        key = fingerprint_of(name.encode(errors="replace"), canonical_json(arguments))
+        self._failures[key] = self._failures.get(key, 0) + 1
+        return self._failures[key]
 
     def note_progress(self) -> None:
-        """A found tool was described or called, or the conversation went on: start again."""
+        """A tool ran, or the user spoke: start again."""
+        self._described.clear()
+        self._failures.clear()
+        self._reset()
+
+    def _reset(self) -> None:
         self._stale = 0
         self._unused = 0
         self._needs.clear()
@@ -86,9 +112,7 @@ class ProgressGuard:
 
 
 def _words(query: str) -> frozenset[str]:
-    words = frozenset(
-        fold(word).removesuffix("s") for word in query.replace("_", " ").replace("-", " ").split()
-    )
+    words = frozenset(fold(word).removesuffix("s") for word in query.replace("_", " ").replace("-", " ").split())
     return (words - _FILLERS) or words
 
 

@@ -1,7 +1,7 @@
 """Which tools a session may have: toolsets it was given, minus those it was denied.
 
-A scope is a value. Narrowing only ever intersects, so a child never has more than its parent (S19). Core and unclassified tools are
-outside of it: no scope drops them (S8).
+A scope is a value. Narrowing only ever intersects, so a child never has more than its parent (S19). Core and
+unclassified tools are outside of it: no scope drops them (S8).
 """
 
 from collections.abc import Iterable

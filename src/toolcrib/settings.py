@@ -9,7 +9,12 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from toolcrib.limits import (
-    APPROVAL_TTL_S, CALL_DEADLINE_S, CONCURRENCY_GLOBAL, CONCURRENCY_PER_SESSION, CONCURRENCY_PER_TOOLSET, RESULT_MAX_CHARS,
+    APPROVAL_TTL_S,
+    CALL_DEADLINE_S,
+    CONCURRENCY_GLOBAL,
+    CONCURRENCY_PER_SESSION,
+    CONCURRENCY_PER_TOOLSET,
+    RESULT_MAX_CHARS,
 )  # fmt: skip
 
 Mode = Literal["auto", "on", "off"]
@@ -22,7 +27,7 @@ class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A section of the file: unknown keys are errors."""
 
 
-class RerankerSettings(_Section):
+class RerankerSettings(_Section, frozen=True):
     """`tools.tool_search.reranker`: an OpenAI-compatible embeddings endpoint (S24)."""
 
     enabled: bool = False
@@ -31,7 +36,7 @@ class RerankerSettings(_Section):
     mode: Literal["rerank", "rrf"] = "rerank"
 
 
-class ToolSearchSettings(_Section):
+class ToolSearchSettings(_Section, frozen=True):
     """`tools.tool_search`: when to defer, what to show, how to search."""
 
     enabled: Mode = "auto"
@@ -47,7 +52,7 @@ class ToolSearchSettings(_Section):
     reranker: RerankerSettings = RerankerSettings()
 
 
-class ToolsSettings(_Section):
+class ToolsSettings(_Section, frozen=True):
     """`tools`: everything about the array that the model sees."""
 
     tool_search: ToolSearchSettings = ToolSearchSettings()
@@ -57,16 +62,18 @@ class ToolsSettings(_Section):
     """Words for a tool (`create_issue`) or a toolset (`mcp-github`), used for ranking only (X8)."""
 
 
-class ApprovalSettings(_Section):
+class ApprovalSettings(_Section, frozen=True):
     """`approvals`: which calls somebody must agree to."""
 
     default: Verdict = "allow"
     rules: dict[str, Verdict] = {}
-    """Pattern → verdict, on the real name or on `toolset/name`. The strictest match wins."""
+    """Pattern → verdict, on the real name or on `toolset/name`. The strictest match wins; `*` is asked last."""
+    destructive: Verdict = "allow"
+    """For tools whose source calls them destructive; can only make a verdict stricter."""
     ttl_s: Seconds = APPROVAL_TTL_S
 
 
-class LimitSettings(_Section):
+class LimitSettings(_Section, frozen=True):
     """`limits`: how much may run at once, and for how long."""
 
     call_deadline_s: Seconds = CALL_DEADLINE_S
@@ -76,7 +83,7 @@ class LimitSettings(_Section):
     result_max_chars: Annotated[int, Meta(ge=200)] = RESULT_MAX_CHARS
 
 
-class PythonSourceSettings(_Section):
+class PythonSourceSettings(_Section, frozen=True):
     """One entry of `python`: the functions of a module as a toolset."""
 
     module: str
@@ -84,14 +91,14 @@ class PythonSourceSettings(_Section):
     exclude: tuple[str, ...] = ()
 
 
-class ActivitySettings(_Section):
+class ActivitySettings(_Section, frozen=True):
     """`activity`: where the feed of what really ran goes, and how much it says."""
 
     file: str | None = None
     arguments: Literal["shapes", "values"] = "shapes"
 
 
-class Settings(_Section):
+class Settings(_Section, frozen=True):
     """The whole file."""
 
     tools: ToolsSettings = ToolsSettings()

@@ -77,9 +77,7 @@ def root(word: str) -> str:
 
 def content_words(text: str) -> set[str]:
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
-    plain = "".join(
-        c for c in unicodedata.normalize("NFKD", apart.casefold()) if not unicodedata.combining(c)
-    )
+    plain = "".join(c for c in unicodedata.normalize("NFKD", apart.casefold()) if not unicodedata.combining(c))
     return {root(word) for word in re.findall(r"[^\W_]+", plain) if word not in FUNCTION_WORDS}
 
 
@@ -236,9 +234,7 @@ def test_absent_abilities_tempt_with_words_of_real_tools(tools: list[Row], queri
 
 def test_keyword_queries_and_sentences_are_both_well_represented(queries: list[Row]) -> None:
     written = [
-        query["query"]
-        for query in queries
-        if query["category"] in {"lexical", "semantic", "absent", "confusable"}
+        query["query"] for query in queries if query["category"] in {"lexical", "semantic", "absent", "confusable"}
     ]
     short = sum(1 for text in written if len(text.split()) <= 5)
     assert 0.3 <= short / len(written) <= 0.7

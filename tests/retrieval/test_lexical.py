@@ -10,9 +10,7 @@ from toolcrib.retrieval.base import Document
 from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever
 
 
-def document(
-    key: str, description: str = "", *, toolset: str = "", parameters: tuple[str, ...] = ()
-) -> Document:
+def document(key: str, description: str = "", *, toolset: str = "", parameters: tuple[str, ...] = ()) -> Document:
     content = repr((key, description, toolset, parameters))
     return Document(
         key=key,
@@ -37,9 +35,7 @@ CLOUDFLARE = index(
     document("get_accounts", "Account Details", toolset="cloudflare"),
     document("get_zones", "Zone list", toolset="cloudflare"),
     document("list_account_members", "List all members of an account with their roles", toolset="cloudflare"),
-    document(
-        "list_account_roles", "List the roles that members of an account may have", toolset="cloudflare"
-    ),
+    document("list_account_roles", "List the roles that members of an account may have", toolset="cloudflare"),
     document("create_dns_record", "Create a DNS record in a zone", toolset="cloudflare"),
     document("spreadsheet_open", "Open a table", toolset="office"),
     document("create_event", "Schedule a meeting", toolset="calendar"),

@@ -61,7 +61,7 @@ def read_call(raw: object) -> ModelCall:
     value: object = dump(mode="json", exclude_unset=True) if callable(dump) else raw
     if not isinstance(value, Mapping):
         raise InvalidCall(f"A tool call must be a JSON object, not {kind_of(value)}.")
-    call = cast("JsonObject", dict(cast("Mapping[str, Json]", value)))
+    call = dict(cast("Mapping[str, Json]", value))
     return _call_dialect(call).read_call(call)
 
 

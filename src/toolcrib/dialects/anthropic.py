@@ -38,9 +38,7 @@ def write_call(call: ModelCall) -> JsonObject:
 
 def read_result(raw: JsonObject) -> Result:
     """Reads a `tool_result` block."""
-    return Result(
-        content=text_blocks(raw.get("content")), is_error=raw.get("is_error") is True, dialect=NAME, raw=raw
-    )
+    return Result(content=text_blocks(raw.get("content")), is_error=raw.get("is_error") is True, dialect=NAME, raw=raw)
 
 
 def write_result(call: ModelCall, result: Result) -> JsonObject:

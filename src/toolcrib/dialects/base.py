@@ -68,9 +68,7 @@ def parts_of(raw: Mapping[str, Json], *, schema_key: str, annotations: Json = No
         raise DefinitionError(f"`description` of `{name}` must be a string, not {kind_of(description)}")
     schema = raw.get(schema_key)
     if schema is not None and not isinstance(schema, Mapping):
-        raise DefinitionError(
-            f"`{schema_key}` of `{name}` must be a JSON Schema object, not {kind_of(schema)}"
-        )
+        raise DefinitionError(f"`{schema_key}` of `{name}` must be a JSON Schema object, not {kind_of(schema)}")
     return ToolParts(
         name=name,
         description=description or "",

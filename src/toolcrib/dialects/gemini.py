@@ -1,7 +1,7 @@
 """Gemini: function declarations, `functionCall` and `functionResponse` parts.
 
-Declarations may hold a JSON Schema (`parametersJsonSchema`) or an OpenAPI subset (`parameters`) whose types are written
-in capitals; the second is read as the JSON Schema that it means, and written back as it was.
+Declarations may hold a JSON Schema (`parametersJsonSchema`) or an OpenAPI subset (`parameters`) whose types are
+written in capitals; the second is read as the JSON Schema that it means, and written back as it was.
 """
 
 from collections.abc import Mapping

@@ -42,11 +42,7 @@ def write_call(call: ModelCall) -> JsonObject:
 def read_result(raw: JsonObject) -> Result:
     """Reads the result of `tools/call`."""
     content = raw.get("content")
-    blocks = (
-        tuple(dict(block) for block in content if isinstance(block, Mapping))
-        if isinstance(content, list)
-        else ()
-    )
+    blocks = tuple(dict(block) for block in content if isinstance(block, Mapping)) if isinstance(content, list) else ()
     return Result(
         content=blocks,
         structured=raw.get("structuredContent"),

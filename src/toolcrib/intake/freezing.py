@@ -1,8 +1,8 @@
 """From a source's JSON to a frozen `Tool`: bounded, checked, and without losing a field.
 
 The common case costs one encoding and one digest. Whether a definition is too deep, too large or refers to somewhere
-else is first asked of its bytes (few brackets cannot nest deeply; no `$ref` cannot point anywhere); only a definition that fails that
-question is walked.
+else is first asked of its bytes (few brackets cannot nest deeply; no `$ref` cannot point anywhere); only a definition
+that fails that question is walked.
 """
 
 import re
@@ -13,7 +13,18 @@ from typing import cast
 import orjson
 
 from toolcrib.definitions import (
-    DialectName, Fingerprint, Json, JsonObject, Origin, Tool, ToolName, ToolsetName, Traits, canonical_json, fingerprint_of, json_chars,
+    DialectName,
+    Fingerprint,
+    Json,
+    JsonObject,
+    Origin,
+    Tool,
+    ToolName,
+    ToolsetName,
+    Traits,
+    canonical_json,
+    fingerprint_of,
+    json_chars,
 )  # fmt: skip
 from toolcrib.dialects import DIALECTS, detect_tool_dialect
 from toolcrib.dialects.base import kind_of
@@ -68,27 +79,31 @@ def freeze_tool(
     )
 
 
+def name_of(raw: object) -> str:
+    """The name of a definition that may be no definition."""
+    if isinstance(raw, dict):
+        inner = raw.get("function", raw)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        name = inner.get("name") if isinstance(inner, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if isinstance(name, str):
+            return name[:128]
+    return "?"
+
+
 def _encode(definition: JsonObject) -> bytes:
     try:
         encoded = orjson.dumps(definition)
     except TypeError as error:
         raise DefinitionError(f"the definition is no JSON: {error}") from None
     if len(encoded) > DEFINITION_MAX_BYTES:
-        raise DefinitionError(
-            f"the definition has {len(encoded)} bytes; at most {DEFINITION_MAX_BYTES} are taken"
-        )
+        raise DefinitionError(f"the definition has {len(encoded)} bytes; at most {DEFINITION_MAX_BYTES} are taken")
     containers = encoded.count(b"{") + encoded.count(b"[")
-    if (
-        containers > SCHEMA_MAX_DEPTH
-        or b'"$ref"' in encoded
-        or b'"$dynamicRef"' in encoded
-        or b"null" in encoded
-    ):
+    values = encoded.count(b",") + containers
+    if containers > SCHEMA_MAX_DEPTH or values > SCHEMA_MAX_NODES or _SUSPICIOUS.search(encoded):
         _require_bounded(definition)
     return encoded
 
 
-def _require_bounded(definition: JsonObject) -> None:
+def _require_bounded(definition: JsonObject) -> None:  # noqa: C901 - one walk, five questions
     """Walks the definition once: depth, size, finite numbers, and references that stay inside it."""
     identifiers: set[str] = set()
     references: list[str] = []

@@ -1,13 +1,15 @@
 """Names: safe for every model API, injective, and never one of ours.
 
 An exposed name is `<prefix>__<leaf>`, or the leaf alone where the toolset has no prefix. A prefix never contains `__`
-and never ends in `_`, so the first `__` of an exposed name always parts the two: `a_b` + `c` and `a` + `b_c` cannot meet. A leaf
-that a model API would refuse is rewritten, with a digest that keeps different leaves apart.
+and never ends in `_`, so the first `__` of an exposed name always parts the two: `a_b` + `c` and `a` + `b_c` cannot
+meet. A leaf that a model API would refuse is rewritten, with a digest that keeps different leaves apart.
 """
 
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 from toolcrib.definitions import ToolName
 from toolcrib.errors import DefinitionError
@@ -66,9 +68,7 @@ def safe_prefix(name: str) -> str:
     cleaned = re.sub(r"_{2,}", "_", _UNSAFE.sub("_", name)).strip("_")
     if cleaned == name and len(name) <= EXPOSED_NAME_MAX_CHARS // 2:
         return name
-    return f"{cleaned[: EXPOSED_NAME_MAX_CHARS // 2 - _DIGEST_CHARS - 1].rstrip('_')}_{_digest(name)}".lstrip(
-        "_"
-    )
+    return f"{cleaned[: EXPOSED_NAME_MAX_CHARS // 2 - _DIGEST_CHARS - 1].rstrip('_')}_{_digest(name)}".lstrip("_")
 
 
 def exposed_name(prefix: str, leaf: str) -> ToolName:
@@ -78,13 +78,11 @@ def exposed_name(prefix: str, leaf: str) -> ToolName:
     if not (leaf.isascii() and leaf.isprintable()) and any(
         unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} for char in leaf
     ):
-        raise DefinitionError(f"the name {ascii(leaf)} holds invisible or control characters")
+        raise DefinitionError(f"the name {leaf!a} holds invisible or control characters")
     head = f"{prefix}{SEPARATOR}" if prefix else ""
     plain = f"{head}{leaf}"
     if is_reserved(leaf) or is_reserved(plain):
-        raise DefinitionError(
-            f"the name `{leaf}` is reserved: it is, or looks like, one of {', '.join(BRIDGE_NAMES)}"
-        )
+        raise DefinitionError(f"the name `{leaf}` is reserved: it is, or looks like, one of {', '.join(BRIDGE_NAMES)}")
     if _SAFE.fullmatch(plain) and len(plain) <= EXPOSED_NAME_MAX_CHARS:
         return ToolName(plain)
     cleaned = _UNSAFE.sub("_", leaf).strip("_") or "tool"
@@ -94,3 +92,8 @@ def exposed_name(prefix: str, leaf: str) -> ToolName:
 
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=_DIGEST_CHARS // 2).hexdigest()
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most likely meant, if any comes close: for the texts of errors."""
+    return next(iter(get_close_matches(name, sorted(known), n=1, cutoff=0.6)), None)

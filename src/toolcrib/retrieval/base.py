@@ -1,9 +1,9 @@
 """The values that retrieval takes and gives, and the two protocols that an engine fulfils.
 
-A `Document` is what retrieval may know of a tool: words, and nothing that could run. It carries a digest of its
-own content, so that whatever an engine derives from it (terms, vectors) can be kept by content and can never be stale.
-A `Ranking` says what was found *and* how sure the engine is: an empty ranking with `abstained` set is an answer
-(X2), not a failure.
+A `Document` is what retrieval may know of a tool: words, and nothing that could run. It carries a digest of its own
+content, so that whatever an engine derives from it (terms, vectors) can be kept by content and can never be stale. A
+`Ranking` says what was found *and* how sure the engine is: an empty ranking with `abstained` set is an answer (X2),
+not a failure.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,12 +1,12 @@
 """Compact typed signatures: enough to call most tools without asking for their schema (X3).
 
-`create_issue(owner: str, repo: str, title: str, state?: "open"|"closed")`. Required parameters come first and are never left out; optional ones give way
-when there are too many. `exact` says whether the signature tells everything that the schema does, descriptions aside.
+`create_issue(owner: str, repo: str, title: str, state?: "open"|"closed")`. Required parameters come first and are
+never left out; optional ones give way when there are too many. `exact` says whether the signature tells everything
+that the schema does, descriptions aside.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 
 import orjson
 
@@ -26,8 +26,8 @@ _SHOWN_ENUM = 8
 _MAX_DEPTH = 3
 
 _ANNOTATIONS = frozenset({
-    "type", "description", "title", "default", "examples", "example", "properties", "required", "items", "enum", "const",
-    "additionalProperties", "$schema", "anyOf", "oneOf", "deprecated", "readOnly", "nullable", "format",
+    "type", "description", "title", "default", "examples", "example", "properties", "required", "items", "enum",
+    "const", "additionalProperties", "$schema", "anyOf", "oneOf", "deprecated", "readOnly", "nullable", "format",
 })  # fmt: skip
 """Keywords that the signature says or that constrain nothing; any other makes it inexact."""
 
@@ -52,17 +52,16 @@ class _Writer:
             self.exact = False
         if "const" in schema:
             return _literal(schema["const"])
-        if isinstance(schema.get("enum"), list):
-            return self._enum(cast("list[Json]", schema["enum"]))
+        values = schema.get("enum")
+        if isinstance(values, list):
+            return self._enum(values)
         for key in ("anyOf", "oneOf"):
             options = schema.get(key)
             if isinstance(options, list):
-                return "|".join(
-                    dict.fromkeys(self.type_of(option, depth + 1) for option in cast("list[Json]", options))
-                )
+                return "|".join(dict.fromkeys(self.type_of(option, depth + 1) for option in options))
         kind = schema.get("type")
         if isinstance(kind, list):
-            return "|".join(self._plain(str(name), schema, depth) for name in cast("list[Json]", kind))
+            return "|".join(self._plain(str(name), schema, depth) for name in kind)
         return self._plain(kind if isinstance(kind, str) else "", schema, depth)
 
     def _plain(self, kind: str, schema: Mapping[str, Json], depth: int) -> str:
@@ -128,11 +127,7 @@ def build_signature(tool: Tool) -> Signature:
 
 def _required(schema: Mapping[str, Json]) -> set[str]:
     names = schema.get("required")
-    return (
-        {name for name in cast("list[Json]", names) if isinstance(name, str)}
-        if isinstance(names, list)
-        else set()
-    )
+    return {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
 
 
 def _literal(value: Json) -> str:
@@ -146,9 +141,9 @@ def compact_parameters(tool: Tool) -> JsonObject:
     schema.pop("$schema", None)
     properties = schema.get("properties")
     if isinstance(properties, dict):
-        for name, value in cast("dict[str, Json]", properties).items():
-            if isinstance(value, dict) and _is_generated_title(name, cast("JsonObject", value).get("title")):
-                cast("JsonObject", value).pop("title")
+        for name, value in properties.items():
+            if isinstance(value, dict) and _is_generated_title(name, value.get("title")):
+                value.pop("title")
     return schema
 
 

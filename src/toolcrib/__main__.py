@@ -1,0 +1,5 @@
+"""`python -m toolcrib`."""
+
+from toolcrib.cli import main
+
+main()

@@ -1,0 +1,131 @@
+"""The feed of what really ran: one event per stage, under the real tool's name (X15).
+
+The terminal, the console, the log file and the tests read the same events. By default an event holds the *shape* of
+arguments (keys, types, lengths), never their values. A sink that fails is counted and left out; it never fails a
+call.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Literal, Protocol
+
+import orjson
+
+from toolcrib.definitions import Json, JsonObject
+from toolcrib.dialects.base import kind_of
+from toolcrib.limits import ACTIVITY_EVENTS, ACTIVITY_FILE_MAX_BYTES
+
+Outcome = Literal["ok", "refused", "failed", "info"]
+
+_SHAPE_KEYS = 50
+_SHAPE_DEPTH = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened."""
+
+    stage: str
+    """`assemble`, `search`, `describe`, or a stage of a call: `scope`, `validate`, ..., `dispatch`, `done`."""
+    outcome: Outcome = "ok"
+    session: str = ""
+    principal: str = ""
+    call_id: str | None = None
+    tool: str | None = None
+    """The real tool; never a bridge name for a call."""
+    toolset: str | None = None
+    route: str | None = None
+    duration_ms: float | None = None
+    tokens: int | None = None
+    """What the stage put into the conversation, by the usual estimate."""
+    code: str | None = None
+    """The error's code, if it was refused or failed."""
+    reason: str | None = None
+    """The true reason, for the operator."""
+    arguments: Json = None
+    """The arguments' shape, or their values if the operator asked for them."""
+    detail: Json = None
+    at: float = 0.0
+    """Seconds since the epoch."""
+
+    def as_json(self) -> JsonObject:
+        """The event without what it does not say."""
+        values = ((item.name, getattr(self, item.name)) for item in fields(self))
+        return {name: value for name, value in values if value is not None and value != ""}
+
+
+class Sink(Protocol):
+    """Takes events."""
+
+    def __call__(self, event: Event) -> None:
+        """Takes one event; may fail."""
+        ...
+
+
+class Activity:
+    """The feed of one crib: keeps the last events and hands each to its sinks."""
+
+    def __init__(self, *, clock: Callable[[], float], keep: int = ACTIVITY_EVENTS) -> None:
+        self._clock = clock
+        self._events: deque[Event] = deque(maxlen=keep)
+        self._sinks: list[Sink] = []
+        self.dropped = 0
+        """Events that a sink failed to take."""
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The last events, oldest first."""
+        return tuple(self._events)
+
+    def add_sink(self, sink: Sink) -> None:
+        """Hands every further event to `sink`."""
+        self._sinks.append(sink)
+
+    def now(self) -> float:
+        """The time that an event should bear."""
+        return self._clock()
+
+    def record(self, event: Event) -> None:
+        """Takes an event."""
+        self._events.append(event)
+        for sink in self._sinks:
+            try:
+                sink(event)
+            except Exception:  # an observer never fails a call (X14)
+                self.dropped += 1
+
+
+class JsonlSink:
+    """Writes events to a file, one JSON object a line; rotated at a size, readable by its owner only."""
+
+    def __init__(self, path: Path | str, *, max_bytes: int = ACTIVITY_FILE_MAX_BYTES) -> None:
+        self._path = Path(path)
+        self._max_bytes = max_bytes
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.touch(mode=0o600)
+        self._size = self._path.stat().st_size
+
+    def __call__(self, event: Event) -> None:
+        """Appends one line."""
+        line = orjson.dumps(event.as_json(), option=orjson.OPT_APPEND_NEWLINE, default=str)
+        if self._size + len(line) > self._max_bytes and self._size:
+            self._path.replace(self._path.with_name(self._path.name + ".1"))
+            self._path.touch(mode=0o600)
+            self._size = 0
+        with self._path.open("ab") as file:
+            file.write(line)
+        self._size += len(line)
+
+
+def shape_of(value: Json, depth: int = 0) -> Json:
+    """Keys, types and lengths of a value: enough to see what went wrong, too little to leak what it was."""
+    if isinstance(value, Mapping):
+        if depth >= _SHAPE_DEPTH:
+            return f"object({len(value)})"
+        items = list(value.items())[:_SHAPE_KEYS]
+        return {str(key)[:64]: shape_of(item, depth + 1) for key, item in items}
+    if isinstance(value, list):
+        return f"array({len(value)})"
+    return f"string({len(value)})" if isinstance(value, str) else kind_of(value)

@@ -1,0 +1,100 @@
+"""Reading files of definitions: JSON Lines or a JSON array, in any dialect.
+
+A line may say which server a tool belongs to (`server`); tools of one server become one toolset, and its name their
+prefix.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import orjson
+
+from toolcrib.crib import Crib
+from toolcrib.definitions import Call, Json, JsonObject, Result, Toolset
+from toolcrib.dialects import expand_definitions
+from toolcrib.errors import ConfigError, ToolFailed
+from toolcrib.execution.dispatch import CallContext
+from toolcrib.settings import Settings
+from toolcrib.sources.base import freeze_toolset
+
+DEFAULT_TOOLSET = "tools"
+
+
+class FileSource:
+    """Definitions from a file: they can be searched and counted, not called."""
+
+    def __init__(self, name: str, toolsets: tuple[Toolset, ...]) -> None:
+        self.name = name
+        self._toolsets = toolsets
+
+    def snapshot(self) -> tuple[Toolset, ...]:
+        """The toolsets of the file."""
+        return self._toolsets
+
+    def watch(self, changed: object) -> bool:
+        """Never changes."""
+        return True
+
+    async def call(self, call: Call, context: CallContext) -> Result:
+        """Refuses: a definition in a file has nothing behind it."""
+        raise ToolFailed(f"`{call.tool.name}` comes from a file and cannot be called.")
+
+    async def close(self) -> None:
+        """Holds nothing."""
+
+
+def load_catalog(path: Path, *, settings: Settings | None = None) -> Crib:
+    """A crib over a file of definitions. Raises `ConfigError` that names the line."""
+    servers: dict[str, list[JsonObject]] = {}
+    for definition in read_definitions(path):
+        server = definition.pop("server", None)
+        servers.setdefault(server if isinstance(server, str) and server else "", []).append(definition)
+    toolsets = tuple(
+        freeze_toolset(f"mcp-{name}", definitions, origin="mcp")
+        if name
+        else freeze_toolset(DEFAULT_TOOLSET, definitions, origin="mcp", prefix="")
+        for name, definitions in servers.items()
+    )
+    return Crib(FileSource(str(path), toolsets), settings=settings)
+
+
+def read_definitions(path: Path) -> Iterator[JsonObject]:
+    """The definitions of a file, one by one. Raises `ConfigError`."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}.") from None
+    if text.lstrip()[:1] == b"[" or _is_one_object(text):
+        yield from _objects(_parse(text, str(path)), str(path))
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            yield from _objects(_parse(line, f"{path}:{number}"), f"{path}:{number}")
+
+
+def _is_one_object(text: bytes) -> bool:
+    """Whether the file is one JSON object over several lines, such as the answer of `tools/list`."""
+    return text.lstrip()[:1] == b"{" and not _parses(text.partition(b"\n")[0])
+
+
+def _parses(line: bytes) -> bool:
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _parse(text: bytes, where: str) -> Json:
+    try:
+        return cast("Json", orjson.loads(text))
+    except orjson.JSONDecodeError as error:
+        raise ConfigError(f"{where}: is no valid JSON: {error}.") from None
+
+
+def _objects(value: Json, where: str) -> Iterator[JsonObject]:
+    for definition in expand_definitions(value):
+        if not isinstance(definition, dict):
+            raise ConfigError(f"{where}: a tool definition must be a JSON object.")
+        yield definition

@@ -1,0 +1,24 @@
+"""What every command prints with: JSON for machines, tables for people, plain text in pipes."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import orjson
+
+from toolcrib.definitions import Json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_json(value: Json) -> None:
+    """Prints a value as JSON, indented for a terminal and compact for a pipe."""
+    option = orjson.OPT_INDENT_2 if sys.stdout.isatty() else 0
+    sys.stdout.write(orjson.dumps(value, option=option).decode() + "\n")
+
+
+def open_console() -> "Console":
+    """A console for tables and bars; without colour where there is no terminal or `NO_COLOR` is set."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=False)

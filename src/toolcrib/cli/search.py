@@ -1,0 +1,72 @@
+"""`toolcrib search`: what a model would find."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from toolcrib.cli.output import open_console, print_json
+from toolcrib.definitions import Json, JsonObject
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="What is needed, in a few words.")],
+    tools: Annotated[Path | None, typer.Option(help="File of definitions to search.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=50, help="Hits at most.")] = None,
+    retrieval: Annotated[Literal["lexical", "hybrid"] | None, typer.Option(help="How to search.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what each field gave to each score.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Searches tools as a model would.
+
+    Example: toolcrib search --tools tools.jsonl "open an issue" --explain
+    """
+    from toolcrib.cli.cribs import open_crib
+
+    flags: dict[str, Json] = {"tools.tool_search.enabled": "on"}
+    if retrieval:
+        flags["tools.tool_search.retrieval"] = retrieval
+    crib = open_crib(tools=tools, config=config, flags=flags)
+    session = crib.session()
+    answer = session.search(query, limit=limit)
+    ranking = crib.discovery.rank(session.catalog, query, limit=max(1, len(answer.names)), explain=explain)
+    evidence = {hit.key: dict(hit.evidence) for hit in ranking.hits}
+    matches = [
+        _match(match, score, evidence.get(str(match["name"])) if explain else None)
+        for match, score in zip(_matches(answer.body), answer.scores, strict=False)
+    ]
+    if json:
+        print_json(
+            {
+                "query": query,
+                "total_available": answer.body["total_available"],
+                "matches": matches,
+                "abstained": answer.abstained,
+                "tokens": answer.tokens,
+            }
+        )
+        return
+    console = open_console()
+    if answer.abstained:
+        console.print(f"Nothing among {answer.body['total_available']} tools fits. {answer.body.get('hint', '')}")
+    for number, match in enumerate(matches, 1):
+        console.print(f"{number:>2}. {match['signature']}  [{match['toolset']}]  {match['score']}", markup=False)
+        console.print(f"    {match['description']}", markup=False)
+        parts = match.get("evidence")
+        if isinstance(parts, dict):
+            shown = sorted(parts.items(), key=lambda item: -abs(float(str(item[1]))))
+            console.print(
+                "    " + "  ".join(f"{name} {value:+.2f}" for name, value in shown), markup=False, style="dim"
+            )
+
+
+def _matches(body: JsonObject) -> list[JsonObject]:
+    found = body.get("matches")
+    return [match for match in found if isinstance(match, dict)] if isinstance(found, list) else []
+
+
+def _match(match: JsonObject, score: float, evidence: dict[str, float] | None) -> JsonObject:
+    renamed = {"toolset" if key == "source" else key: value for key, value in match.items()}
+    shown: JsonObject = {**renamed, "score": round(score, 4)}
+    return {**shown, "evidence": {name: round(value, 4) for name, value in evidence.items()}} if evidence else shown

@@ -1,0 +1,190 @@
+"""From a configuration file to settings, and where each value came from.
+
+A wrong key is an error that names the nearest right one; a wrong value is an error that names its place. Nothing
+falls back in silence: a typo that switched a limit off would be worse than no start. Later wins: defaults, then the
+file, then the environment (`TOOLCRIB_TOOLS__TOOL_SEARCH__ENABLED=on`), then what the command line sets.
+"""
+
+import importlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import yaml
+
+from toolcrib.definitions import Json, JsonObject
+from toolcrib.errors import ConfigError
+from toolcrib.intake.naming import nearest
+from toolcrib.settings import Settings
+from toolcrib.sources.base import Source
+
+ENV_PREFIX = "TOOLCRIB_"
+
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>[^`]*)`(?: - at `\$(?P<path>[^`]*)`)?")
+_PLACED = re.compile(r"(?P<text>.*?)(?: - at `(?:key in )?\$(?P<path>[^`]*)`)?$", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """Settings, and the origin of every value that is not a default."""
+
+    settings: Settings
+    origins: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Dotted key → `file:…`, `env:…` or `flag`."""
+
+
+def load_settings(
+    path: Path | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, Json] | None = None,
+) -> Loaded:
+    """Reads settings. `flags` are dotted keys with their values. Raises `ConfigError`."""
+    data: JsonObject = {}
+    origins: dict[str, str] = {}
+    if path is not None:
+        data = _read_file(path)
+        origins.update((key, f"file:{path}") for key, _ in _leaves(data))
+    layers = (
+        [(key, value, f"env:{name}") for name, key, value in _environment(os.environ if environ is None else environ)],
+        [(key, value, "flag") for key, value in (flags or {}).items()],
+    )
+    for layer in layers:
+        for key, value, origin in layer:
+            _set(data, key, value)
+            origins[key] = origin
+    return Loaded(settings=build_settings(data, where=str(path) if path else "settings"), origins=origins)
+
+
+def build_settings(data: Mapping[str, Json], *, where: str = "settings") -> Settings:
+    """Settings from plain data. Raises `ConfigError` that names the place and the nearest key."""
+    prepared = _expand_shorthand(data)
+    try:
+        settings = msgspec.convert(prepared, Settings, strict=True)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{where}: {_explain(str(error))}") from None
+    search = settings.tools.tool_search
+    if search.search_default_limit > search.max_search_limit:
+        raise ConfigError(
+            f"{where}: `tools.tool_search.search_default_limit` ({search.search_default_limit}) is above "
+            f"`max_search_limit` ({search.max_search_limit}): lower the first or raise the second."
+        )
+    return settings
+
+
+def open_sources(settings: Settings) -> Sequence[Source]:
+    """The sources that settings name. Raises `ConfigError`."""
+    from toolcrib.sources.functions import Functions
+    from toolcrib.sources.plugins import load_plugins
+
+    sources: list[Source] = []
+    for name, entry in settings.python.items():
+        try:
+            module = importlib.import_module(entry.module)
+        except ImportError as error:
+            raise ConfigError(f"python.{name}: the module `{entry.module}` cannot be imported: {error}.") from None
+        sources.append(Functions.of(module, name=name, include=entry.include, exclude=entry.exclude))
+    if settings.plugins:
+        sources.extend(load_plugins().sources)
+    return sources
+
+
+def _read_file(path: Path) -> JsonObject:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: is not UTF-8 text.") from None
+    try:
+        data: Any = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f":{mark.line + 1}" if mark else ""
+        raise ConfigError(f"{path}{place}: is no valid YAML: {getattr(error, 'problem', None) or error}.") from None
+    if data is None:
+        return {}
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in cast("dict[object, object]", data)):
+        raise ConfigError(f"{path}: must hold keys and values, such as `tools:`.")
+    return cast("JsonObject", data)
+
+
+def _expand_shorthand(data: Mapping[str, Json]) -> JsonObject:
+    """`tool_search: true` means auto, `false` off; inside it, `enabled: true` means on (as YAML reads `on`)."""
+    tools = data.get("tools")
+    if not isinstance(tools, Mapping) or "tool_search" not in tools:
+        return dict(data)
+    search: Json = tools["tool_search"]
+    if isinstance(search, bool):
+        search = {"enabled": "auto" if search else "off"}
+    elif isinstance(search, Mapping):
+        search = {key: _mode(value) if key in {"enabled", "listing"} else value for key, value in search.items()}
+    return {**data, "tools": {**tools, "tool_search": search}}
+
+
+def _mode(value: Json) -> Json:
+    words = {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}
+    return words.get(str(value).lower(), value) if isinstance(value, bool | int | str) else value
+
+
+def _environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, Json]]:
+    for name in sorted(environ):
+        if name.startswith(ENV_PREFIX) and "__" in name:
+            key = name.removeprefix(ENV_PREFIX).lower().replace("__", ".")
+            try:
+                yield name, key, cast("Json", yaml.safe_load(environ[name]))
+            except yaml.YAMLError:
+                raise ConfigError(f"The variable {name} holds no valid value.") from None
+
+
+def _set(data: JsonObject, key: str, value: Json) -> None:
+    *parents, last = key.split(".")
+    node: Any = data
+    for parent in parents:
+        inner = node.get(parent)
+        if parent == "tool_search" and isinstance(inner, bool):
+            inner = {"enabled": "auto" if inner else "off"}
+        node[parent] = dict(cast("JsonObject", inner)) if isinstance(inner, dict) else {}
+        node = node[parent]
+    node[last] = value
+
+
+def _leaves(data: Mapping[str, Json], prefix: str = "") -> Iterator[tuple[str, Json]]:
+    for key, value in data.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _explain(message: str) -> str:
+    unknown = _UNKNOWN.match(message)
+    if unknown:
+        path = (unknown["path"] or "").strip(".")
+        key = f"{path}.{unknown['key']}" if path else unknown["key"]
+        hint = nearest(unknown["key"], known_keys(path))
+        return f"`{key}` is no setting{f': did you mean `{hint}`?' if hint else '.'}"
+    placed = _PLACED.match(message)
+    path = (placed["path"] or "").strip(".") if placed else ""
+    text = placed["text"] if placed else message
+    return f"`{path}`: {text}." if path else f"{text}."
+
+
+def known_keys(path: str = "") -> tuple[str, ...]:
+    """The keys of the section at a dotted path."""
+    section: Any = Settings
+    for part in filter(None, path.replace("[...]", "").split(".")):
+        if not hasattr(section, "__struct_fields__"):
+            return ()
+        hints = {item.name: item.type for item in msgspec.structs.fields(section)}
+        section = hints.get(part)
+        if section is None:
+            return ()
+        args = getattr(section, "__args__", None)
+        if args and not hasattr(section, "__struct_fields__"):
+            section = args[-1]
+    return tuple(section.__struct_fields__) if hasattr(section, "__struct_fields__") else ()

@@ -1,0 +1,326 @@
+"""A crib: sources and settings, from which sessions are made.
+
+It owns what is shared (the inventory, the caches of immutable values, the executor, the feed) and nothing that
+belongs to one session.
+"""
+
+import logging
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from weakref import WeakKeyDictionary
+
+from toolcrib.activity import Activity, Event, JsonlSink
+from toolcrib.assembly import Assembly, Turn, build_assembly, merge_definitions
+from toolcrib.core import DEFAULT_CORE, CoreSet
+from toolcrib.definitions import JsonObject, Skipped, Tool, Toolset
+from toolcrib.discovery import Discovery
+from toolcrib.errors import ConfigError, RequiredToolsMissing
+from toolcrib.execution.approval import ApprovalPolicy, Approvals, Approver
+from toolcrib.execution.dispatch import Dispatcher, Runner
+from toolcrib.execution.executor import Executor
+from toolcrib.execution.hooks import Checkpoint, Guardrail, Hook, Progress
+from toolcrib.execution.validation import Validator
+from toolcrib.intake.naming import nearest
+from toolcrib.inventory import Inventory, Selection, Selector, build_inventory
+from toolcrib.limits import CACHE_CATALOGS
+from toolcrib.listing import ListingRenderer
+from toolcrib.names import Names
+from toolcrib.retrieval.base import Retriever
+from toolcrib.scope import Scope
+from toolcrib.session import Session
+from toolcrib.settings import Settings
+from toolcrib.sources.base import Source
+
+logger = logging.getLogger("toolcrib")
+
+
+class Assemblies:
+    """Assemblies by what they are made of. Dropping them changes nothing but time (S18)."""
+
+    def __init__(self, settings: Settings, core: CoreSet) -> None:
+        self._settings = settings.tools.tool_search
+        self._core = core
+        self._renderer = ListingRenderer()
+        self._kept: OrderedDict[tuple[Selection, int | None], Assembly] = OrderedDict()
+
+    def get(
+        self, selection: Selection, *, window: int | None, definitions: Sequence[JsonObject] | None = None
+    ) -> Assembly:
+        """The assembly of a selection for a window."""
+        if definitions is not None:
+            selection = merge_definitions(selection, definitions)
+            return self._build(selection, window)
+        key = (selection, window)
+        assembly = self._kept.get(key)
+        if assembly is None:
+            assembly = self._kept[key] = self._build(selection, window)
+            if len(self._kept) > CACHE_CATALOGS:
+                self._kept.popitem(last=False)
+        return assembly
+
+    def _build(self, selection: Selection, window: int | None) -> Assembly:
+        return build_assembly(
+            selection, settings=self._settings, window=window, core=self._core, renderer=self._renderer
+        )
+
+
+class Crib:
+    """Sources and settings, from which sessions are made."""
+
+    def __init__(
+        self,
+        *sources: Source,
+        settings: Settings | None = None,
+        core: Iterable[str] | None = None,
+        guardrails: Sequence[Guardrail] = (),
+        hooks: Sequence[Hook] = (),
+        checkpoints: Sequence[Checkpoint] = (),
+        progress: Sequence[Progress] = (),
+        approver: Approver | None = None,
+        retriever: Callable[[], Retriever] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.settings = settings or Settings()
+        self.clock = clock
+        patterns = core if core is not None else self.settings.tools.core
+        self.core = CoreSet.of(DEFAULT_CORE if patterns is None else patterns)
+        self.activity = Activity(clock=wall_clock)
+        if self.settings.activity.file:
+            self.activity.add_sink(JsonlSink(self.settings.activity.file))
+        approvals = self.settings.approvals
+        self.approvals = Approvals(
+            policy=ApprovalPolicy(default=approvals.default, rules=approvals.rules, destructive=approvals.destructive),
+            clock=clock,
+            approver=approver,
+            ttl_s=approvals.ttl_s,
+        )
+        self.dispatcher = Dispatcher(self.settings.limits)
+        self.validator = Validator()
+        self.executor = Executor(
+            activity=self.activity,
+            approvals=self.approvals,
+            dispatcher=self.dispatcher,
+            validator=self.validator,
+            clock=clock,
+            result_max_chars=self.settings.limits.result_max_chars,
+            guardrails=guardrails,
+            hooks=hooks,
+            checkpoints=checkpoints,
+            progress=progress,
+            show_values=self.settings.activity.arguments == "values",
+        )
+        search = self.settings.tools.tool_search
+        self.discovery = Discovery(
+            settings=search,
+            retriever=retriever or (lambda: _default_retriever(self.settings, clock)),
+            aliases=self.settings.tools.aliases,
+        )
+        self.assemblies = Assemblies(self.settings, self.core)
+        self.generation = 0
+        """Counts every change of the inventory."""
+        self._selector = Selector(self.core)
+        self._names: WeakKeyDictionary[Selection, Names] = WeakKeyDictionary()
+        self._sources: dict[str, Source] = {}
+        self._polled: list[Source] = []
+        self._owners: dict[str, Source] = {}
+        self._snapshots: tuple[Sequence[Toolset], ...] = ()
+        self._inventory = Inventory()
+        self._stale = False
+        self._sessions = 0
+        self._closed = False
+        self._logged: WeakKeyDictionary[Assembly, bool] = WeakKeyDictionary()
+        for source in sources:
+            self.add(source)
+
+    @classmethod
+    def from_config(cls, path: Path | str, **options: object) -> "Crib":
+        """The crib that a configuration file describes. Raises `ConfigError`."""
+        from toolcrib.config import load_settings, open_sources
+
+        settings = load_settings(Path(path)).settings
+        return cls(*open_sources(settings), settings=settings, **options)  # pyright: ignore[reportArgumentType]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes every source."""
+        self._closed = True
+        for source in tuple(self._sources.values()):
+            await source.close()
+
+    # Sources
+
+    def add(self, source: Source) -> None:
+        """Adds a source; its tools are there on the next assembly. Raises `ConfigError` if the name is taken."""
+        if source.name in self._sources:
+            raise ConfigError(f"There is a source `{source.name}` already: remove it first, or use another name.")
+        taken = {toolset.name for toolset in self.inventory.toolsets}
+        for toolset in source.snapshot():
+            if toolset.name in taken:
+                raise ConfigError(f"There is a toolset `{toolset.name}` already: give the new one another name.")
+        self._sources[source.name] = source
+        if not source.watch(self._mark_stale):
+            self._polled.append(source)
+        self._stale = True
+
+    def remove(self, name: str) -> Source:
+        """Removes a source; its tools are gone on the next assembly. The caller closes it. Raises `ConfigError`."""
+        source = self._sources.pop(name, None)
+        if source is None:
+            hint = nearest(name, self._sources)
+            raise ConfigError(f"There is no source `{name}`{f': did you mean `{hint}`?' if hint else '.'}")
+        if source in self._polled:
+            self._polled.remove(source)
+        self._stale = True
+        return source
+
+    @property
+    def inventory(self) -> Inventory:
+        """All toolsets now."""
+        if self._stale or (self._polled and self._poll()):
+            self._rebuild()
+        return self._inventory
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """Every definition that could not be used, and why."""
+        inventory = self.inventory
+        return (*inventory.skipped, *(item for toolset in inventory.toolsets for item in toolset.skipped))
+
+    # Sessions
+
+    def session(
+        self,
+        *,
+        model_context: int | None = None,
+        enabled_toolsets: Iterable[str] | None = None,
+        disabled_toolsets: Iterable[str] = (),
+        tools: Iterable[str] | None = None,
+        read_only: bool = False,
+        required_tools: Iterable[str] = (),
+        principal: str = "local",
+    ) -> Session:
+        """A session for one principal.
+
+        Args:
+            model_context: The context window of the session's own model, in tokens.
+            enabled_toolsets: Toolsets that it may have; all if not given.
+            disabled_toolsets: Toolsets that it may not have, whatever else is said.
+            tools: Patterns of tool names that it may have, within its toolsets.
+            read_only: Only tools that say that they change nothing.
+            required_tools: Names without which the session must not start.
+            principal: Who it acts for.
+
+        Raises:
+            ConfigError: A toolset that does not exist.
+            RequiredToolsMissing: A required tool that the session does not have.
+        """
+        enabled = None if enabled_toolsets is None else frozenset(enabled_toolsets)
+        disabled = frozenset(disabled_toolsets)
+        self._require_toolsets((enabled or frozenset()) | disabled)
+        scope = Scope().narrow(enabled=enabled, disabled=disabled, tools=tools, read_only=read_only)
+        return self.open_session(scope=scope, window=model_context, required=tuple(required_tools), principal=principal)
+
+    def open_session(self, *, scope: Scope, window: int | None, required: tuple[str, ...], principal: str) -> Session:
+        """A session with this scope."""
+        if self._closed:
+            raise ConfigError("The crib is closed.")
+        if window is not None and (isinstance(window, bool) or window < 0):
+            raise ConfigError(f"`model_context` must be a number of tokens, not {window!r}.")
+        self._sessions += 1
+        session = Session(
+            self, id=f"s{self._sessions}", principal=principal, scope=scope, window=window, required=required
+        )
+        missing = session.missing_tools()
+        if missing:
+            raise RequiredToolsMissing(missing)
+        return session
+
+    # What sessions ask of their crib
+
+    def select(self, scope: Scope) -> Selection:
+        """What a scope grants now."""
+        return self._selector.select(self.inventory, scope)
+
+    def names_of(self, selection: Selection) -> Names:
+        """The names of a selection."""
+        names = self._names.get(selection)
+        if names is None:
+            names = self._names[selection] = Names.of(selection.visible, selection.catalog)
+        return names
+
+    def runner_of(self, tool: Tool) -> Runner:
+        """The source that runs the tool."""
+        return self._owners[tool.toolset]
+
+    def note_assembly(self, session: Session, assembly: Assembly, turn: Turn) -> None:
+        """Takes an assembly into the feed; a first activation into the log too (S16)."""
+        decision = assembly.decision
+        if decision.defer and assembly not in self._logged:
+            self._logged[assembly] = True
+            logger.info(
+                "tool search active: %d tools visible, %d deferred, %d tokens (threshold %d)",
+                len(assembly.tools) - 3,
+                decision.deferrable,
+                decision.tokens,
+                decision.threshold,
+            )
+        self.activity.record(
+            Event(
+                stage="assemble",
+                outcome="info",
+                session=session.id,
+                principal=session.principal,
+                tokens=turn.assembly.tokens,
+                reason=str(decision),
+                detail={"notice": turn.notice} if turn.notice else None,
+                at=self.activity.now(),
+            )
+        )
+
+    # Inside
+
+    def _mark_stale(self) -> None:
+        self._stale = True
+
+    def _poll(self) -> bool:
+        """Whether a source that tells nobody has changed."""
+        current = tuple(source.snapshot() for source in self._sources.values())
+        return any(new is not old for new, old in zip(current, self._snapshots, strict=True))
+
+    def _rebuild(self) -> None:
+        self._stale = False
+        self._snapshots = tuple(source.snapshot() for source in self._sources.values())
+        pairs = [
+            (toolset, source)
+            for source, snapshot in zip(self._sources.values(), self._snapshots, strict=True)
+            for toolset in snapshot
+        ]
+        self._owners = {toolset.name: source for toolset, source in pairs}
+        self._inventory = build_inventory([toolset for toolset, _ in pairs])
+        self.generation += 1
+
+    def _require_toolsets(self, names: Iterable[str]) -> None:
+        known = {toolset.name for toolset in self.inventory.toolsets} | set(self._sources)
+        for name in sorted(set(names) - known):
+            hint = nearest(name, known)
+            raise ConfigError(f"There is no toolset `{name}`{f': did you mean `{hint}`?' if hint else '.'}")
+
+
+def _default_retriever(settings: Settings, clock: Callable[[], float]) -> Retriever:
+    # Here and not above: nobody pays for numpy before the first search.
+    from toolcrib.retrieval.factory import build_retriever
+
+    return build_retriever(settings.tools.tool_search, clock=clock, environ=os.environ)

@@ -1,0 +1,146 @@
+"""Approval: somebody agrees to exactly what runs, once, and not for ever.
+
+It is no hook, because it has to come after every hook that could still change something. A grant is bound to the
+toolset, the tool, the fingerprint of its definition, the final arguments and the principal (X14); change any of them
+and it is another question. Rules match the real tool, so no rule can be met by the bridge's name. What a source says
+of its own tool may make a rule stricter, never laxer.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Protocol
+
+from toolcrib.definitions import Call, Fingerprint, canonical_json, fingerprint_of
+from toolcrib.errors import ApprovalDenied, ApprovalRequired
+from toolcrib.limits import APPROVAL_TTL_S, APPROVALS_PENDING
+from toolcrib.settings import Verdict
+
+_STRICTNESS: Mapping[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequest:
+    """What somebody is asked to agree to."""
+
+    call: Call
+    binding: Fingerprint
+    """What the answer is valid for."""
+    rule: str
+    """The rule that asks."""
+
+
+class Approver(Protocol):
+    """Asks somebody."""
+
+    async def __call__(self, request: ApprovalRequest) -> bool:
+        """Whether they agree. May take its time; raising means no."""
+        ...
+
+
+def binding_of(call: Call) -> Fingerprint:
+    """What a grant is bound to: all that decides what will happen."""
+    return fingerprint_of(
+        call.tool.toolset.encode(),
+        call.tool.name.encode(),
+        call.tool.fingerprint.encode(),
+        canonical_json(call.arguments),
+        call.principal.encode(),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalPolicy:
+    """Which calls are asked about."""
+
+    default: Verdict = "allow"
+    rules: Mapping[str, Verdict] = field(default_factory=dict[str, Verdict])
+    destructive: Verdict = "allow"
+    """For tools that say of themselves that they destroy something; makes a verdict stricter, never laxer."""
+
+    def decide(self, call: Call) -> tuple[Verdict, str]:
+        """The verdict, and the rule that gave it. `*` counts where nothing else matches; else the strictest."""
+        name, full = call.tool.name, f"{call.tool.toolset}/{call.tool.name}"
+        matches: list[tuple[Verdict, str]] = [
+            (verdict, pattern)
+            for pattern, verdict in self.rules.items()
+            if fnmatchcase(name, pattern) or fnmatchcase(full, pattern)
+        ]
+        specific = [match for match in matches if match[1] != "*"] or matches or [(self.default, "default")]
+        if call.tool.traits.destructive is True:
+            specific.append((self.destructive, "destructive"))
+        return max(specific, key=lambda match: _STRICTNESS[match[0]])
+
+
+class Approvals:
+    """The grants of one crib."""
+
+    def __init__(
+        self,
+        *,
+        policy: ApprovalPolicy,
+        clock: Callable[[], float],
+        approver: Approver | None = None,
+        ttl_s: float = APPROVAL_TTL_S,
+    ) -> None:
+        self.policy = policy
+        self._approver = approver
+        self._clock = clock
+        self._ttl_s = ttl_s
+        self._grants: dict[Fingerprint, float] = {}
+        self._pending: dict[str, int] = {}
+
+    def grant(self, binding: Fingerprint) -> None:
+        """Agrees in advance to one call with this binding."""
+        self._grants[binding] = self._clock() + self._ttl_s
+
+    async def require(self, call: Call) -> None:
+        """Returns if the call may run. Raises `ApprovalDenied` or `ApprovalRequired`."""
+        verdict, rule = self.policy.decide(call)
+        if verdict == "allow":
+            return
+        if verdict == "deny":
+            raise ApprovalDenied(
+                f"`{call.tool.name}` is not allowed here. Do not try it again.",
+                detail=f"denied by rule {rule!r}",
+            )
+        binding = binding_of(call)
+        if self._consume(binding):
+            return
+        if self._approver is None:
+            raise ApprovalRequired(
+                f"`{call.tool.name}` needs somebody's approval, and nobody can be asked here. "
+                "Do not try it again; say what you wanted to do.",
+                detail=f"rule {rule!r} asks, and there is no approver",
+            )
+        if not await self._ask(self._approver, ApprovalRequest(call=call, binding=binding, rule=rule)):
+            raise ApprovalDenied(
+                f"The user refused `{call.tool.name}` with these arguments. Do not try it again unchanged."
+            )
+
+    def _consume(self, binding: Fingerprint) -> bool:
+        """Uses up a grant. There is no await between looking and taking, so no second call can take the same one."""
+        expires = self._grants.pop(binding, None)
+        return expires is not None and self._clock() < expires
+
+    async def _ask(self, approver: Approver, request: ApprovalRequest) -> bool:
+        principal = request.call.principal
+        if self._pending.get(principal, 0) >= APPROVALS_PENDING:
+            raise ApprovalRequired(
+                "Too many approvals are waiting for an answer. Wait for those before you ask for more."
+            )
+        self._pending[principal] = self._pending.get(principal, 0) + 1
+        try:
+            async with asyncio.timeout(self._ttl_s):
+                return await approver(request) is True
+        except TimeoutError:
+            raise ApprovalRequired("Nobody answered the approval in time.") from None
+        except Exception as error:  # a crashed guard refuses (X14)
+            raise ApprovalDenied(
+                "The approval could not be asked for, so the call was refused.", detail=repr(error)
+            ) from None
+        finally:
+            self._pending[principal] -= 1
+            if not self._pending[principal]:
+                del self._pending[principal]

@@ -1,0 +1,255 @@
+"""The executor is a list of stages over one value, and nothing else.
+
+Every call goes through the same list, whether it came by its own name, through the bridge or from code, alone or
+beside others. A stage returns the value or raises a `CallError`; each leaves one event in the feed. What follows
+from a stage can be read from its position in `stages`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import orjson
+
+from toolcrib.activity import Activity, Event, Outcome, shape_of
+from toolcrib.bridge import Invocation
+from toolcrib.definitions import Call, Json, JsonObject, Result, Tool, json_chars, text_result
+from toolcrib.errors import CallError, DeadlineExceeded, ToolFailed
+from toolcrib.execution.approval import Approvals
+from toolcrib.execution.dispatch import Dispatcher, Runner
+from toolcrib.execution.hooks import (
+    Checkpoint,
+    Guardrail,
+    Hook,
+    Progress,
+    run_after,
+    run_before,
+    run_checkpoints,
+    run_guardrails,
+)
+from toolcrib.execution.results import limit_result, note_repairs
+from toolcrib.execution.validation import Validator
+from toolcrib.tokens import estimate_tokens
+
+
+class Holder(Protocol):
+    """The session that a call belongs to, as far as the executor may know it."""
+
+    id: str
+    principal: str
+    places: asyncio.Semaphore
+
+    def require_tool(self, invocation: Invocation) -> Tool:
+        """The real tool, if the session may have it now. Raises `CallError`."""
+        ...
+
+    def require_granted(self, tool: Tool) -> Runner:
+        """What runs the tool, if the session still has exactly this one. Raises `CallError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One call on its way through the stages."""
+
+    id: str
+    invocation: Invocation
+    holder: Holder
+    call: Call | None = None
+    result: Result | None = None
+
+    @property
+    def bound(self) -> Call:
+        """The call; there is one from the first stage on."""
+        if self.call is None:
+            raise AssertionError("the scope stage comes first")
+        return self.call
+
+    @property
+    def answered(self) -> Result:
+        """The result; there is one from dispatch on."""
+        if self.result is None:
+            raise AssertionError("dispatch comes before this stage")
+        return self.result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What became of a call."""
+
+    result: Result
+    tool: Tool | None
+    """The real tool, if the name meant one."""
+    error: CallError | None = None
+
+
+Stage = Callable[[Run], Awaitable[Run]]
+
+
+class Executor:
+    """Runs calls through the stages."""
+
+    def __init__(
+        self,
+        *,
+        activity: Activity,
+        approvals: Approvals,
+        dispatcher: Dispatcher,
+        validator: Validator,
+        clock: Callable[[], float],
+        result_max_chars: int,
+        guardrails: Sequence[Guardrail] = (),
+        hooks: Sequence[Hook] = (),
+        checkpoints: Sequence[Checkpoint] = (),
+        progress: Sequence[Progress] = (),
+        show_values: bool = False,
+    ) -> None:
+        self._activity = activity
+        self._approvals = approvals
+        self._dispatcher = dispatcher
+        self._validator = validator
+        self._clock = clock
+        self._result_max_chars = result_max_chars
+        self._guardrails = tuple(guardrails)
+        self._hooks = tuple(hooks)
+        self._checkpoints = tuple(checkpoints)
+        self._progress = tuple(progress)
+        self._show_values = show_values
+        self.stages: tuple[tuple[str, Stage], ...] = (
+            ("scope", self._scope),
+            ("validate", self._validate),
+            ("guardrails", self._guard),
+            ("hooks", self._before),
+            ("approval", self._approve),
+            ("checkpoint", self._checkpoint),
+            ("dispatch", self._dispatch),
+            ("limits", self._limit),
+            ("hooks_after", self._after),
+        )
+
+    async def run(self, run: Run) -> Done:
+        """Takes one call through the stages. Never raises for what the call did; cancellation passes."""
+        started = self._clock()
+        stage = "scope"
+        try:
+            for name, step in self.stages:
+                stage, since = name, self._clock()
+                run = await step(run)
+                self._record(run, stage, "ok", since)
+        except CallError as error:
+            outcome: Outcome = "failed" if isinstance(error, ToolFailed | DeadlineExceeded) else "refused"
+            self._record(run, stage, outcome, started, error=error)
+            return self._finish(run, error_result(error), started, outcome, error)
+        except asyncio.CancelledError:
+            self._record(run, stage, "failed", started, reason="cancelled")
+            raise
+        return self._finish(run, run.answered, started, "failed" if run.answered.is_error else "ok", None)
+
+    async def _scope(self, run: Run) -> Run:
+        tool = run.holder.require_tool(run.invocation)
+        call = Call(
+            id=run.id,
+            tool=tool,
+            arguments=run.invocation.arguments,
+            route=run.invocation.route,
+            principal=run.holder.principal,
+        )
+        return replace(run, call=call)
+
+    async def _validate(self, run: Run) -> Run:
+        return replace(run, call=self._checked(run.bound))
+
+    async def _guard(self, run: Run) -> Run:
+        await run_guardrails(self._guardrails, run.bound)
+        return run
+
+    async def _before(self, run: Run) -> Run:
+        changed = await run_before(self._hooks, run.bound)
+        if changed is None:
+            return run
+        return replace(run, call=self._checked(replace(run.bound, arguments=changed)))
+
+    async def _approve(self, run: Run) -> Run:
+        await self._approvals.require(run.bound)
+        return run
+
+    async def _checkpoint(self, run: Run) -> Run:
+        if run.bound.tool.traits.changes_something:
+            await run_checkpoints(self._checkpoints, run.bound)
+        return run
+
+    async def _dispatch(self, run: Run) -> Run:
+        call = run.bound
+        # The scope is asked again: an approval may have taken minutes (S20).
+        runner = run.holder.require_granted(call.tool)
+
+        def report(done: float, total: float | None, message: str | None) -> None:
+            for listener in self._progress:
+                try:
+                    listener(call, done, total, message)
+                except Exception:  # an observer never fails a call (X14)
+                    self._activity.dropped += 1
+
+        return replace(run, result=await self._dispatcher.run(runner, call, report, run.holder.places))
+
+    async def _limit(self, run: Run) -> Run:
+        noted = note_repairs(run.answered, run.bound.notes)
+        return replace(run, result=limit_result(noted, max_chars=self._result_max_chars))
+
+    async def _after(self, run: Run) -> Run:
+        return replace(run, result=await run_after(self._hooks, run.bound, run.answered))
+
+    def _checked(self, call: Call) -> Call:
+        checked = self._validator.check(call.tool, call.arguments)
+        return replace(call, arguments=checked.arguments, notes=(*call.notes, *checked.notes))
+
+    def _finish(self, run: Run, result: Result, started: float, outcome: Outcome, error: CallError | None) -> Done:
+        self._record(run, "done", outcome, started, tokens=estimate_tokens(_chars(result)), code=result.code)
+        return Done(result=result, tool=run.call.tool if run.call else None, error=error)
+
+    def _record(
+        self,
+        run: Run,
+        stage: str,
+        outcome: Outcome,
+        since: float,
+        *,
+        error: CallError | None = None,
+        reason: str | None = None,
+        tokens: int | None = None,
+        code: str | None = None,
+    ) -> None:
+        call = run.call
+        arguments: JsonObject = call.arguments if call else run.invocation.arguments
+        shown: Json = None
+        if stage == "dispatch" or error is not None:
+            shown = arguments if self._show_values else shape_of(arguments)
+        self._activity.record(
+            Event(
+                stage=stage,
+                outcome=outcome,
+                session=run.holder.id,
+                principal=run.holder.principal,
+                call_id=run.id,
+                tool=call.tool.name if call else run.invocation.name[:128],
+                toolset=call.tool.toolset if call else None,
+                route=run.invocation.route,
+                duration_ms=round((self._clock() - since) * 1000, 3),
+                tokens=tokens,
+                code=error.code if error else code,
+                reason=str(error) if error else reason,
+                arguments=shown,
+                at=self._activity.now(),
+            )
+        )
+
+
+def error_result(error: CallError) -> Result:
+    """What the model reads when a call was refused or failed."""
+    body = orjson.dumps(error.for_model(), default=str).decode()
+    return text_result(body, is_error=True, code=error.code)
+
+
+def _chars(result: Result) -> int:
+    return sum(json_chars(orjson.dumps(block, default=str)) for block in result.content)

@@ -1,0 +1,320 @@
+"""A session is one principal's view of a crib: what it may have, what it sees, what it does.
+
+It holds no tools. What it may have is looked up in the crib's inventory at every step, so a tool that went away is
+gone and a grant that was narrowed stays narrow. Two sessions share nothing but caches of immutable values (S21).
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import orjson
+
+from toolcrib.activity import Event
+from toolcrib.assembly import Turn, build_turn
+from toolcrib.bridge import Describe, Invocation, Request, Search, unwrap
+from toolcrib.catalog import Catalog
+from toolcrib.definitions import DialectName, Json, JsonObject, ModelCall, Result, Route, Tool, json_chars, text_result
+from toolcrib.dialects import DIALECTS, read_call, require_dialect
+from toolcrib.discovery import SearchAnswer
+from toolcrib.errors import CallError, ConfigError, InvalidArguments, RequiredToolsMissing
+from toolcrib.execution.dispatch import Runner
+from toolcrib.execution.executor import Done, Run, error_result
+from toolcrib.inventory import Selection
+from toolcrib.names import Names, not_available
+from toolcrib.progress import ProgressGuard
+from toolcrib.scope import Scope
+from toolcrib.tokens import estimate_tokens
+
+if TYPE_CHECKING:
+    from toolcrib.crib import Crib
+
+Mode = Literal["sequential", "parallel"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one of the model's calls got."""
+
+    call: ModelCall
+    """The model's own entry, untouched: the transcript keeps it (S7)."""
+    result: Result
+    tool: Tool | None = None
+    """The real tool that ran or was refused, if the call meant one."""
+
+    @property
+    def message(self) -> JsonObject:
+        """The answer in the dialect that the call came in."""
+        return DIALECTS[self.call.dialect or "openai_chat"].write_result(self.call, self.result)
+
+
+class Session:
+    """One principal's view. Made by `Crib.session` and by `narrow`."""
+
+    def __init__(
+        self,
+        crib: "Crib",
+        *,
+        id: str,
+        principal: str,
+        scope: Scope,
+        window: int | None,
+        required: tuple[str, ...] = (),
+    ) -> None:
+        self.id = id
+        self.principal = principal
+        self.scope = scope
+        self.window = window
+        self.required = required
+        self.guard = ProgressGuard()
+        self.places = crib.dispatcher.session_places()
+        self._crib = crib
+        self._children = 0
+
+    # What the model sees
+
+    def assemble(
+        self,
+        *,
+        dialect: DialectName = "openai_chat",
+        previous: Turn | None = None,
+        definitions: Sequence[JsonObject] | None = None,
+    ) -> Turn:
+        """The tools for one turn.
+
+        Args:
+            dialect: The shape of the model API.
+            previous: The turn before this one: its bytes are kept, and what changed is said in `notice`.
+            definitions: What the host has in its array already. Bridge tools among them are dropped, deferrable ones
+                are replaced, all others stay as they are and where they are.
+
+        Raises:
+            RequiredToolsMissing: Before any model is called.
+        """
+        require_dialect(dialect)
+        missing = self.missing_tools()
+        if missing:
+            raise RequiredToolsMissing(missing)
+        assembly = self._crib.assemblies.get(self._selection(), window=self.window, definitions=definitions)
+        turn = build_turn(assembly, dialect=dialect, previous=previous)
+        self._crib.note_assembly(self, assembly, turn)
+        return turn
+
+    # What the model asks for
+
+    async def execute(self, calls: Iterable[object], *, mode: Mode = "sequential") -> list[Answer]:
+        """Answers the model's calls, in their order.
+
+        Args:
+            calls: Calls in any dialect, as JSON or as objects of the official SDKs.
+            mode: `parallel` runs neighbouring calls at once where the real tools allow it.
+        """
+        if mode not in ("sequential", "parallel"):
+            raise ConfigError(f"There is no mode `{mode}`: use `sequential` or `parallel`.")
+        plan = [self._read(raw) for raw in calls]
+        answers: list[Answer] = []
+        for batch in self._batches(plan, mode):
+            if len(batch) == 1:
+                answers.append(await self._answer(*batch[0]))
+                continue
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._answer(call, request)) for call, request in batch]
+            answers.extend(task.result() for task in tasks)
+        return answers
+
+    async def call(self, name: str, arguments: Json = None, *, call_id: str = "caller") -> Result:
+        """Runs one tool for code that holds the session: same scope, same stages, same feed (S7)."""
+        call = ModelCall(id=call_id, name=name, arguments=arguments)
+        return (await self._answer(call, _unwrapped(call, route="caller"))).result
+
+    def search(self, query: str | Sequence[str], *, limit: int | None = None) -> SearchAnswer:
+        """What `tool_search` would answer, for code. Raises `CallError`."""
+        queries = (query,) if isinstance(query, str) else tuple(query)
+        request = unwrap(ModelCall(id="caller", name="tool_search", arguments={"query": list(queries), "limit": limit}))
+        if not isinstance(request, Search):
+            raise AssertionError("tool_search is a search")
+        return self._search(request)
+
+    def describe(self, name: str) -> JsonObject:
+        """What `tool_describe` would answer, for code. Raises `CallError`."""
+        body, _ = self._crib.discovery.describe(self._names(), Describe(names=(name,)))
+        return body
+
+    @property
+    def catalog(self) -> Catalog:
+        """What this session may reach through the bridge now."""
+        return self._selection().catalog
+
+    def begin_turn(self) -> None:
+        """Tells the progress guard that the user spoke: what was searched before is another matter."""
+        self.guard.note_progress()
+
+    def narrow(
+        self,
+        *,
+        enabled_toolsets: Iterable[str] | None = None,
+        disabled_toolsets: Iterable[str] = (),
+        tools: Iterable[str] | None = None,
+        read_only: bool = False,
+        model_context: int | None = None,
+        required_tools: Iterable[str] = (),
+    ) -> "Session":
+        """A session with at most what this one has: for a sub-agent or a scheduled turn (S19)."""
+        self._children += 1
+        scope = self.scope.narrow(
+            enabled=enabled_toolsets, disabled=disabled_toolsets, tools=tools, read_only=read_only
+        )
+        return self._crib.open_session(
+            scope=scope,
+            window=model_context if model_context is not None else self.window,
+            required=tuple(required_tools),
+            principal=f"{self.principal}/{self._children}",
+        )
+
+    # What the executor asks of its holder
+
+    def require_tool(self, invocation: Invocation) -> Tool:
+        """The real tool of an invocation. Raises `CallError`."""
+        return self._names().require(invocation.name, bridged=invocation.route == "bridge")
+
+    def require_granted(self, tool: Tool) -> Runner:
+        """What runs the tool, if this session still has exactly this definition of it. Raises `CallError`."""
+        selection = self._selection()
+        current = selection.catalog.get(tool.name) or next(
+            (item for item in selection.visible if item.name == tool.name), None
+        )
+        if current is None or current != tool:
+            raise not_available(tool.name)
+        return self._crib.runner_of(tool)
+
+    # Inside
+
+    def _selection(self) -> Selection:
+        return self._crib.select(self.scope)
+
+    def _names(self) -> Names:
+        return self._crib.names_of(self._selection())
+
+    def missing_tools(self) -> tuple[str, ...]:
+        """Required tools that the session does not have now (S22)."""
+        if not self.required:
+            return ()
+        names = self._names()
+        return tuple(name for name in self.required if isinstance(names.find(name, bridged=False), CallError))
+
+    def _read(self, raw: object) -> tuple[ModelCall, Request | CallError]:
+        try:
+            call = read_call(raw)
+        except CallError as error:
+            return ModelCall(id="?", name="?", arguments=None), error
+        return call, _unwrapped(call)
+
+    def _batches(
+        self, plan: Sequence[tuple[ModelCall, Request | CallError]], mode: Mode
+    ) -> Iterable[list[tuple[ModelCall, Request | CallError]]]:
+        """Neighbouring calls that may run at once."""
+        batch: list[tuple[ModelCall, Request | CallError]] = []
+        for item in plan:
+            if mode == "parallel" and self._may_run_beside(item[1]):
+                batch.append(item)
+                continue
+            if batch:
+                yield batch
+                batch = []
+            yield [item]
+        if batch:
+            yield batch
+
+    def _may_run_beside(self, request: Request | CallError) -> bool:
+        if isinstance(request, Invocation):
+            found = self._names().find(request.name, bridged=request.route == "bridge")
+            return isinstance(found, CallError) or found.traits.parallel
+        return True
+
+    async def _answer(self, call: ModelCall, request: Request | CallError) -> Answer:
+        match request:
+            case Invocation():
+                done = await self._crib.executor.run(Run(id=call.id, invocation=request, holder=self))
+                return Answer(call=call, result=self._watched(done, request), tool=done.tool)
+            case Search() if self._crib.settings.tools.tool_search.reranker.enabled:
+                # The endpoint may take its whole budget: the loop does not wait with it.
+                return Answer(call=call, result=await asyncio.to_thread(self._ask, request, call.id))
+            case Search() | Describe():
+                return Answer(call=call, result=self._ask(request, call.id))
+            case CallError():
+                self._note("unwrap", call.id, 0.0, error=request)
+                return Answer(call=call, result=error_result(request))
+
+    def _watched(self, done: Done, invocation: Invocation) -> Result:
+        """The result, with a word to a model that repeats a call that cannot work."""
+        if not isinstance(done.error, InvalidArguments):
+            if done.error is None:
+                self.guard.note_progress()
+            return done.result
+        times = self.guard.note_failure(invocation.name, invocation.arguments)
+        if times == 1:
+            return done.result
+        text = (
+            f"The same call failed {times} times for the same reason. Stop repeating it: change the arguments, "
+            "or tell the user what is missing."
+        )
+        extra = done.error.extra if times == 2 else {}
+        return error_result(InvalidArguments(text, extra=extra))
+
+    def _ask(self, question: Search | Describe, call_id: str) -> Result:
+        started = self._crib.clock()
+        stage = "search" if isinstance(question, Search) else "describe"
+        try:
+            if isinstance(question, Search):
+                answer = self._search(question)
+                body = answer.body
+                detail: Json = {"queries": len(question.queries), "found": list(answer.names), "mode": answer.mode}
+            else:
+                body, tools = self._crib.discovery.describe(self._names(), question)
+                detail = {"described": [tool.name for tool in tools]}
+                if tools:
+                    self.guard.note_described(tool.name for tool in tools)
+        except CallError as error:
+            self._note(stage, call_id, started, error=error)
+            return error_result(error)
+        encoded = orjson.dumps(body)
+        self._note(stage, call_id, started, tokens=estimate_tokens(json_chars(encoded)), detail=detail)
+        return text_result(encoded.decode(), structured=body)
+
+    def _search(self, question: Search) -> SearchAnswer:
+        return self._crib.discovery.search(self._selection().catalog, question, self.guard)
+
+    def _note(
+        self,
+        stage: str,
+        call_id: str,
+        started: float,
+        *,
+        error: CallError | None = None,
+        tokens: int | None = None,
+        detail: Json = None,
+    ) -> None:
+        activity = self._crib.activity
+        activity.record(
+            Event(
+                stage=stage,
+                outcome="refused" if error else "ok",
+                session=self.id,
+                principal=self.principal,
+                call_id=call_id,
+                duration_ms=round((self._crib.clock() - started) * 1000, 3) if started else None,
+                tokens=tokens,
+                code=error.code if error else None,
+                reason=str(error) if error else None,
+                detail=detail,
+                at=activity.now(),
+            )
+        )
+
+
+def _unwrapped(call: ModelCall, *, route: Route = "direct") -> Request | CallError:
+    try:
+        return unwrap(call, route=route)
+    except CallError as error:
+        return error

@@ -1,0 +1,1 @@
+"""Where toolsets come from."""
