@@ -37,9 +37,7 @@ TOOLS = (
     document("read_file", "Read the content of a file.", "files", "path"),
     document("translate_text", "Translate a text into another language.", "words", "text", "target_language"),
     document("get_stock_price", "Current price of a share on the stock market.", "market", "symbol"),
-    document(
-        "create_event", "Create an event in the calendar and invite people.", "diary", "title", "start", "end"
-    ),
+    document("create_event", "Create an event in the calendar and invite people.", "diary", "title", "start", "end"),
     document(
         "get_route",
         "Directions from one place to another by car, bike or on foot.",
@@ -142,6 +140,7 @@ def test_a_text_without_meaning_is_the_zero_vector_and_scores_zero(model: Static
 @pytest.mark.parametrize("text", ["a" * 1_000_000, "漢" * 1_000_000, "word " * 200_000, "\ud800é" * 300_000])
 def test_a_megabyte_is_read_up_to_its_bound(model: StaticModel, text: str) -> None:
     assert np.isfinite(model.embed_query(text)).all()
+    assert len(model.vocabulary.english(text)) < 1_000
     assert np.isfinite(unit(model.embed_documents([document("huge", text)]))).all()
     assert all(len(word) <= limits.SEMANTIC_WORD_MAX_CHARS for word in model.vocabulary._seen)
 
@@ -206,12 +205,7 @@ def test_a_large_index_ranks_the_nearest_as_an_exact_one_does(
         ("create", "delete", "list", "update"),
         ("invoice", "branch", "photo", "playlist", "ticket"),
     )
-    many = [
-        document(f"{v}_{t}_{n}", f"{v} one {t}, variant {n}")
-        for v in verbs
-        for t in things
-        for n in range(10)
-    ]
+    many = [document(f"{v}_{t}_{n}", f"{v} one {t}, variant {n}") for v in verbs for t in things for n in range(10)]
     exact = model.index(many).scores("remove a picture")
     monkeypatch.setattr(semantic, "SEMANTIC_EXACT_DOCUMENTS", 50)
     monkeypatch.setattr(semantic, "SEMANTIC_REFINED_DOCUMENTS", 40)

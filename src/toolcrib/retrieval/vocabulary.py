@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from toolcrib.limits import SEMANTIC_WORD_MAX_CHARS, SEMANTIC_WORDS_CACHED
+from toolcrib.limits import QUERY_MAX_CHARS, SEMANTIC_WORD_MAX_CHARS, SEMANTIC_WORDS_CACHED
 
 _RUNS = re.compile(r"[^\W_]+")
 # Vowel signs of the scripts of India are marks, not letters, yet part of the word.
@@ -89,6 +89,8 @@ class Bridge:
 class Vocabulary:
     """Words and pieces of the table."""
 
+    tokens: Sequence[str]
+    """What each row stands for."""
     words: Mapping[str, int]
     pieces: Mapping[str, int]
     """What may continue a word that has begun."""
@@ -102,13 +104,11 @@ class Vocabulary:
         """The vocabulary whose row numbers are the positions in `tokens`."""
         words = {token: row for row, token in enumerate(tokens) if not token.startswith(_CONTINUED)}
         pieces = {
-            token.removeprefix(_CONTINUED): row
-            for row, token in enumerate(tokens)
-            if token.startswith(_CONTINUED)
+            token.removeprefix(_CONTINUED): row for row, token in enumerate(tokens) if token.startswith(_CONTINUED)
         }
         pieces |= {word: row for word, row in words.items() if len(word) >= _WHOLE_WORD_CHARS}
         longest = max(map(len, words), default=0)
-        return cls(words=words, pieces=pieces, longest=longest, load_bridge=load_bridge)
+        return cls(tokens=tokens, words=words, pieces=pieces, longest=longest, load_bridge=load_bridge)
 
     def rows(self, text: str, *, at_most: int) -> list[tuple[int, float]]:
         """The rows of a text in order, repeats included, up to `at_most`."""
@@ -124,14 +124,10 @@ class Vocabulary:
         return found
 
     def english(self, text: str) -> tuple[str, ...]:
-        """English words for the foreign words of a text, for a word index to look up beside the text."""
-        foreign = [
-            row for word in self._words_of(text) if word not in self.words for row, _ in self._foreign(word)
-        ]
-        if not foreign:
-            return ()
-        names = {row: word for word, row in self.words.items()}
-        return tuple(dict.fromkeys(names[row] for row in foreign))
+        """English words for the foreign words of a query, for a word index to look up beside it."""
+        words = (word[:SEMANTIC_WORD_MAX_CHARS] for word in self._words_of(text[:QUERY_MAX_CHARS]))
+        unknown = (word for word in words if word not in self.words)
+        return tuple(dict.fromkeys(self.tokens[row] for word in unknown for row, _ in self._foreign(word)))
 
     def _words_of(self, text: str) -> Iterable[str]:
         words = split(text)
