@@ -139,8 +139,8 @@ NEAREST_NAMES = 3
 
 
 # Retrieval: vectors
-SEMANTIC_WORD_MAX_CHARS = 64
-"""Characters of one word that are read: longer ones are encoded data."""
+SEMANTIC_WORD_MAX_CHARS = 128
+"""Characters of one unbroken run that are read: a sentence of a script without spaces, or encoded data."""
 SEMANTIC_WORDS_CACHED = 100_000
 """Words whose rows a model remembers before it starts over; 100,000 real tools have about 110,000 terms."""
 SEMANTIC_FIELD_MAX_CHARS = 1_500
@@ -148,7 +148,7 @@ SEMANTIC_FIELD_MAX_CHARS = 1_500
 SEMANTIC_FIELD_MAX_ROWS = 160
 """Rows of one field that are summed, for the same reason."""
 SEMANTIC_CACHED_DOCUMENTS = 150_000
-"""Document vectors that a model keeps by content, about 400 bytes each."""
+"""Document vectors that a model keeps by content before it starts over, about 400 bytes each."""
 SEMANTIC_EXACT_DOCUMENTS = 25_000
 """Documents up to which every score is exact: 25 MB of vectors, 2.5 ms a query."""
 SEMANTIC_REFINED_DOCUMENTS = 2_000
