@@ -282,3 +282,47 @@ def test_secrets_are_readable_by_their_owner_only(home: Path, terminal: Terminal
     directory = (home / SAMPLES[1].path).parent
     for path in (*map(Path, report["gateway_files"]), Path(report["backup"]), *directory.glob("*.toolcrib-manifest")):
         assert path.stat().st_mode & 0o077 == 0, path
+
+
+@pytest.mark.requirement("X24")
+def test_a_dry_run_of_uninstall_shows_the_way_back_without_secrets(home: Path, terminal: Terminal) -> None:
+    path = place(home, SAMPLES[1])
+    assert terminal.run("install", "claude-desktop").code == 0
+    before = tree(home)
+    shown = terminal.run("uninstall", "claude-desktop", "--dry-run")
+    assert shown.code == 0 and "+++" in shown.out and "NOTES_KEY" in shown.out
+    assert "sk-very-secret" not in shown.out
+    assert tree(home) == before and "toolcrib" in path.read_text(encoding="utf-8")
+    assert terminal.run("uninstall", "claude-desktop", "--dry-run", "--json").json[0]["changed"] is False
+
+
+@pytest.mark.requirement("X24")
+def test_a_place_that_cannot_be_written_leaves_the_client_as_it_is(home: Path, terminal: Terminal) -> None:
+    place(home, SAMPLES[2])
+    (home / ".config").write_text("a file where a directory should be", encoding="utf-8")
+    before = tree(home)
+    refused = terminal.run("install", "cursor")
+    assert refused.code == 2 and "cannot be written" in refused.err and len(refused.err.splitlines()) == 1
+    assert tree(home) == before
+
+
+@pytest.mark.requirement("X24")
+def test_a_file_of_a_project_is_said_to_be_shared(home: Path, terminal: Terminal) -> None:
+    place(home, SAMPLES[9])
+    done = terminal.run("install", "mcp-json")
+    assert done.code == 0 and "whoever shares this project" in done.out
+
+
+@pytest.mark.requirement("X24")
+def test_a_new_server_with_an_old_name_is_not_overwritten(home: Path, terminal: Terminal) -> None:
+    path = place(home, SAMPLES[9])
+    assert terminal.run("install", "mcp-json").code == 0
+    text = path.read_text(encoding="utf-8").replace('"toolcrib": {', '"tool": {"command": "new"}, "toolcrib": {')
+    path.write_text(text, encoding="utf-8")
+    refused = terminal.run("uninstall", "mcp-json", "--keep-changes")
+    assert refused.code == 2 and "`tool`" in refused.err
+    assert path.read_text(encoding="utf-8") == text
+    gone = '{"mcpServers": {"tool": {"command": "new"}}}'
+    path.write_text(gone, encoding="utf-8")
+    lost = terminal.run("uninstall", "mcp-json", "--keep-changes")
+    assert lost.code == 2 and path.read_text(encoding="utf-8") == gone
