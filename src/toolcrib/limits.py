@@ -188,5 +188,9 @@ CLIENT_FILE_MAX_DEPTH = 200
 # Audit
 AUDIT_BIGGEST_TOOLS = 10
 """Largest definitions that a report names."""
+AUDIT_START_S = 60.0
+"""Seconds that a server may take to list its tools: a first start may have to fetch its program."""
+AUDIT_CLOSE_S = 10.0
+"""Seconds that a server may take to end before it is left to the system."""
 AUDIT_SAMPLE_SEARCHES = 25
 """Searches that the median cost of a search is taken from: enough for a stable figure, done in a moment."""

@@ -173,7 +173,7 @@ def test_a_link_stays_a_link(home: Path, terminal: Terminal) -> None:
 @pytest.mark.requirement("X24")
 def test_the_private_servers_of_a_project_move_with_the_project_scope(home: Path, terminal: Terminal) -> None:
     project = home / "project"
-    text = SAMPLES[0].text.replace("/work/site", str(project))
+    text = SAMPLES[0].text.replace("/srv/site", str(project))
     path = home / ".claude.json"
     path.write_text(text, encoding="utf-8")
     done = terminal.run("install", "claude-code", "--scope", "all", "--json")

@@ -17,7 +17,7 @@ CLAUDE_CODE = """{
   "numStartups": 41,
   "tipsHistory": {"shift-enter": 27},
   "projects": {
-    "/work/site": {
+    "/srv/site": {
       "allowedTools": [],
       "mcpServers": {
         "local-only": {"type": "stdio", "command": "node", "args": ["here.js"], "env": {}}

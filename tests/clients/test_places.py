@@ -194,3 +194,10 @@ def test_an_unknown_client_is_answered_with_the_nearest() -> None:
         require_family("vs-code")
     with pytest.raises(ConfigError, match="use one of claude-code"):
         require_family("qqqqqqq")
+
+
+def test_every_client_has_its_line_in_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "clients.md").read_text(encoding="utf-8")
+    for family in FAMILIES:
+        assert f"\n| `{family.name}` | " in page
+        assert f"`{family.places(around(Path('/home/me')))[0].section[0]}`" in page
