@@ -50,6 +50,8 @@ def test_failed_calls_known_words_and_words_of_the_name_propose_nothing() -> Non
         event for session in "xy" for event in (search(session, "issue", "defect"), call(session, "close_issue"))
     ]
     assert not propose_aliases(events, known={"close_issue": ["defects"]}).proposals
+    prefixed = [{**event, "tool": "hub__close_issue"} if "tool" in event else event for event in events]
+    assert not propose_aliases(prefixed, known={"close_issue": ["defects"]}).proposals
     assert own_words("github__createIssues") == {"github", "create", "issue"}
 
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolcrib.definitions import Json, JsonObject
+from toolcrib.intake.naming import SEPARATOR
 from toolcrib.limits import LEARNED_WORDS_PER_TOOL, SEARCHES_REMEMBERED
 
 _WORD = re.compile(r"[a-z]+|[^\W\d_a-zA-Z]+")
@@ -86,7 +87,7 @@ def propose_aliases(
     proposals = [
         proposal
         for tool, words in wanted.items()
-        if (proposal := _propose(tool, words, len(callers[tool]), min_sessions, (known or {}).get(tool, ())))
+        if (proposal := _propose(tool, words, len(callers[tool]), min_sessions, _known(tool, known or {})))
     ]
     ordered = sorted(proposals, key=lambda item: (-item.sessions, item.tool))
     return Lesson(proposals=tuple(ordered), searches=searches, with_words=with_words, pairs=pairs)
@@ -114,6 +115,11 @@ def _propose(
     if not kept:
         return None
     return Proposal(tool=tool, words=tuple(kept), sessions=sessions, counts={word: counts[word] for word in kept})
+
+
+def _known(tool: str, aliases: Mapping[str, Collection[str]]) -> Collection[str]:
+    """The aliases of a tool, given under its whole name or under the source's own."""
+    return aliases.get(tool, aliases.get(tool.partition(SEPARATOR)[2], ()))
 
 
 def _words_of(detail: Json) -> frozenset[str]:

@@ -105,11 +105,15 @@ def find_servers(files: Sequence[Path]) -> "tuple[Gathered, tuple[str, ...]]":
 
 def start_all(starter: Starter, gathered: "Gathered", *, quiet: bool) -> "dict[str, Listed]":
     """What every server lists, with a bar on the terminal meanwhile."""
+    import logging
+
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from toolcrib.audit.report import Failure
     from toolcrib.clients.gathering import let_through
 
+    # What goes wrong is in the report, once and with its reason.
+    logging.getLogger("toolcrib").addHandler(logging.NullHandler())
     columns = (TextColumn("starting servers"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(*columns, transient=True, disable=quiet or not sys.stderr.isatty(), console=_error_console()) as bar:
         task = bar.add_task("", total=len(gathered.entries))

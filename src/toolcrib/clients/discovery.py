@@ -24,13 +24,16 @@ from toolcrib.clients.jsonc import TextError
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import ConfigError
 
-_SECTIONS: dict[str, Section] = {
-    "vscode": ("servers",),
-    "zed": ("context_servers",),
-    "codex": ("mcp_servers",),
-    "hermes": ("mcp_servers",),
-}
-"""Families whose key is their own."""
+COMMON = "mcp-json"
+"""The family whose format most clients share."""
+_NAMED: tuple[tuple[str, Section], ...] = (
+    (COMMON, ("mcpServers",)),
+    ("vscode", ("servers",)),
+    ("zed", ("context_servers",)),
+    ("codex", ("mcp_servers",)),
+    ("hermes", ("mcp_servers",)),
+)
+"""By which key a file that somebody named is understood, in this order."""
 _WORDS: dict[Format, str] = {"jsonc": "JSON", "toml": "TOML", "yaml": "YAML"}
 
 
@@ -88,16 +91,15 @@ def load_any(path: Path, families: Iterable[Family]) -> ClientConfig:
     suffix = path.suffix.lower()
     format: Format = "toml" if suffix == ".toml" else "yaml" if suffix in {".yaml", ".yml"} else "jsonc"
     data = load_file(path, format)
-    # The plain format comes last in the list and is the best guess for a name that says nothing.
-    for family in sorted(families, key=lambda item: item.name != "mcp-json"):
-        section = ("mcpServers",) if family.name == "mcp-json" else _SECTIONS.get(family.name)
-        fits = section is not None and (family.format == format or family.name == "mcp-json")
-        if fits and section is not None and servers_at(data, section) is not None:
-            place = Place(path=path, section=section, scope="project")
-            config = _config(family, place, data)
+    by_name = {family.name: family for family in families}
+    for name, section in _NAMED:
+        family = by_name[name]
+        # The common key may stand in a file of any format; the others belong to one client each.
+        if name == COMMON or family.format == format:
+            config = _config(family, Place(path=path, section=section, scope="project"), data)
             if config is not None:
                 return config
-    keys = ", ".join(f"`{section[0]}`" for section in dict.fromkeys((("mcpServers",), *_SECTIONS.values())))
+    keys = ", ".join(dict.fromkeys(f"`{section[0]}`" for _, section in _NAMED))
     raise ConfigError(f"{path}: names no servers: none of {keys} is there.")
 
 
