@@ -2,7 +2,7 @@
 
 import typer
 
-from toolcrib.cli import config, describe, eval, install, learn, search, tokens, uninstall, version
+from toolcrib.cli import config, describe, eval, install, learn, pins, search, tokens, uninstall, version
 
 
 def build_app() -> typer.Typer:
@@ -18,6 +18,7 @@ def build_app() -> typer.Typer:
     app.command("search")(search.search)
     app.command("describe")(describe.describe)
     app.command("eval")(eval.evaluate)
+    app.add_typer(pins.build_pins(), name="pins")
     app.command("install")(install.install)
     app.command("uninstall")(uninstall.uninstall)
     app.add_typer(config.build_app(), name="config")
