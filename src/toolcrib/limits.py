@@ -97,6 +97,15 @@ ACTIVITY_EVENTS = 10_000
 ACTIVITY_FILE_MAX_BYTES = 64 * 1024 * 1024
 """Size at which the JSONL feed is rotated; one older file is kept."""
 
+QUERY_WORDS_KEPT = 32
+"""Words of one search that the feed keeps, if it may keep any."""
+
+SEARCHES_REMEMBERED = 8
+"""Searches before a call that count as having led to it."""
+
+LEARNED_WORDS_PER_TOOL = 6
+"""Words that are proposed for one tool: more would make it answer to everything."""
+
 CACHE_CATALOGS = 64
 """Catalogs, and the assemblies made of them, that a crib keeps by content."""
 
@@ -149,8 +158,8 @@ NEAREST_NAMES = 3
 
 
 # Retrieval: vectors
-SEMANTIC_WORD_MAX_CHARS = 64
-"""Characters of one word that are read: longer ones are encoded data."""
+SEMANTIC_WORD_MAX_CHARS = 128
+"""Characters of one unbroken run that are read: a sentence of a script without spaces, or encoded data."""
 SEMANTIC_WORDS_CACHED = 100_000
 """Words whose rows a model remembers before it starts over; 100,000 real tools have about 110,000 terms."""
 SEMANTIC_FIELD_MAX_CHARS = 1_500
@@ -158,7 +167,7 @@ SEMANTIC_FIELD_MAX_CHARS = 1_500
 SEMANTIC_FIELD_MAX_ROWS = 160
 """Rows of one field that are summed, for the same reason."""
 SEMANTIC_CACHED_DOCUMENTS = 150_000
-"""Document vectors that a model keeps by content, about 400 bytes each."""
+"""Document vectors that a model keeps by content before it starts over, about 400 bytes each."""
 SEMANTIC_EXACT_DOCUMENTS = 25_000
 """Documents up to which every score is exact: 25 MB of vectors, 2.5 ms a query."""
 SEMANTIC_REFINED_DOCUMENTS = 2_000
@@ -241,3 +250,19 @@ AUTH_FAILURES_PER_MINUTE = 10
 """Wrong tokens from one address before it is told to wait."""
 AUTH_ADDRESSES = 10_000
 """Addresses whose failures are counted at once."""
+# Clients' files
+CLIENT_FILE_MAX_BYTES = 64 * 1024 * 1024
+"""A client's settings file. One that also keeps the history of years has 20 MB."""
+CLIENT_FILE_MAX_DEPTH = 200
+"""Nesting of values in it: what a reader that calls itself can take."""
+
+
+# Audit
+AUDIT_BIGGEST_TOOLS = 10
+"""Largest definitions that a report names."""
+AUDIT_START_S = 60.0
+"""Seconds that a server may take to list its tools: a first start may have to fetch its program."""
+AUDIT_CLOSE_S = 10.0
+"""Seconds that a server may take to end before it is left to the system."""
+AUDIT_SAMPLE_SEARCHES = 25
+"""Searches that the median cost of a search is taken from: enough for a stable figure, done in a moment."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import orjson
 
-from toolcrib.activity import Event
+from toolcrib.activity import Event, query_words
 from toolcrib.assembly import Turn, build_turn
 from toolcrib.bridge import Describe, Invocation, Request, Search, unwrap
 from toolcrib.catalog import Catalog
@@ -280,7 +280,10 @@ class Session:
             if isinstance(question, Search):
                 answer = self._search(question)
                 body = answer.body
-                detail: Json = {"queries": len(question.queries), "found": list(answer.names), "mode": answer.mode}
+                detail: JsonObject = {"queries": len(question.queries), "found": list(answer.names)}
+                detail["mode"] = answer.mode
+                if self._crib.settings.activity.queries:
+                    detail["words"] = query_words(question.queries)
             else:
                 body, tools = self._crib.discovery.describe(self._names(), question)
                 detail = {"described": [tool.name for tool in tools]}

@@ -99,6 +99,8 @@ class ActivitySettings(_Section, frozen=True):
 
     file: str | None = None
     arguments: Literal["shapes", "values"] = "shapes"
+    queries: bool = False
+    """Whether to keep the words of searches, for `toolcrib learn`."""
 
 
 class ServerSettings(_Section, frozen=True):

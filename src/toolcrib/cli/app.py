@@ -2,7 +2,21 @@
 
 import typer
 
-from toolcrib.cli import call, describe, eval, pins, search, serve, token, tokens, version
+from toolcrib.cli import (
+    call,
+    config,
+    describe,
+    eval,
+    install,
+    learn,
+    pins,
+    search,
+    serve,
+    token,
+    tokens,
+    uninstall,
+    version,
+)
 
 
 def build_app() -> typer.Typer:
@@ -22,5 +36,9 @@ def build_app() -> typer.Typer:
     app.command("call")(call.call)
     app.command("serve")(serve.serve)
     app.add_typer(token.build_app(), name="token")
+    app.command("install")(install.install)
+    app.command("uninstall")(uninstall.uninstall)
+    app.add_typer(config.build_app(), name="config")
+    app.command("learn")(learn.learn)
     app.command("version")(version.version)
     return app
