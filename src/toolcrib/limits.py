@@ -22,6 +22,25 @@ TOOLS_PER_TOOLSET = 25_000
 """A source that offers more is cut there, and reported. The largest real one has 401; a flat cloud API
 3,320."""
 
+EXCERPT_MAX_CHARS = 120
+"""Text that a screening finding quotes: enough to recognise the place, too little to be a second payload."""
+
+SCREENED_MAX_CHARS = 131_072
+"""Characters of one definition that the phrase rules read, which takes them at most some tens of milliseconds. The
+largest of 7,915 real definitions has 94,000; what is not read is reported as such."""
+
+DECODED_RUNS = 64
+"""Encoded runs of one string that are decoded and read."""
+
+DECODED_MAX_CHARS = 8_192
+"""Characters of one encoded run that are decoded."""
+
+LOCK_MAX_BYTES = 16 * 1024 * 1024
+"""Size of `toolcrib.lock`: a line of about 200 bytes for each of 25,000 tools is 5 MB."""
+
+INTAKE_REPORTS = 100
+"""Lines that one look at the sources may add to the log and the feed; the rest is counted."""
+
 QUERY_MAX_CHARS = 512
 """A longer query is cut: it is a sentence, not a document."""
 
@@ -167,3 +186,58 @@ EMBEDDING_RESPONSE_MAX_BYTES = 32 * 1024 * 1024
 """Bytes of one answer of an endpoint: 64 vectors of the largest known model in JSON are about 6 MB."""
 RERANKED_MAX_HITS = 50
 """Best hits that an endpoint or a second stage may reorder."""
+
+
+# MCP: what is read from a server, and from a client
+UPSTREAM_LINE_MAX_BYTES = 8 * 1024 * 1024
+"""One message of an MCP server on its standard output; a longer one is a broken server."""
+UPSTREAM_BODY_MAX_BYTES = 16 * 1024 * 1024
+"""One response of an MCP server over HTTP, decompressed."""
+REQUEST_MAX_BYTES = 4 * 1024 * 1024
+"""One message of an MCP client: what the official SDK takes."""
+REQUEST_READ_S = 15.0
+"""Seconds that a client may take to send the body of one request."""
+UPSTREAM_PAGES = 1_000
+"""Pages of one list; a server that offers more is cut there, and reported."""
+UPSTREAM_NOISE_BYTES_PER_MINUTE = 64 * 1024
+"""What a server writes to its standard error, or garbage on its output, that is logged; more is only counted."""
+INPUT_ROUNDS = 8
+"""Times that one call may ask its caller for input."""
+
+# MCP: starting and stopping servers
+CONNECT_S = 60.0
+"""Seconds until a server must have answered its first request: the slowest of 302 real ones took 25."""
+PROBE_S = 20.0
+"""Seconds after which a server that does not answer the modern probe is taken for an old one."""
+LIST_S = 30.0
+"""Seconds for one page of a list."""
+RESTART_MIN_S = 1.0
+RESTART_MAX_S = 60.0
+"""Pause before a restart: full jitter up to a bound that doubles with every failure."""
+BREAKER_FAILURES = 5
+BREAKER_WINDOW_S = 60.0
+"""So many failed starts within this time, and the server is left alone for as long."""
+IDLE_STOP_S = 300.0
+"""Seconds without a call after which an `idle_stop` server is stopped."""
+REFRESH_EVERY_S = 1.0
+"""Seconds between two refreshes of one server's lists, however often it says that they changed."""
+TERMINATE_S = 2.0
+"""Seconds between closing a server's input, the polite signal and the final one."""
+DRAIN_S = 10.0
+"""Seconds that calls under way may take to end when the gateway is told to stop."""
+SSE_PING_S = 15.0
+"""Seconds of silence after which an open stream gets a comment, so that no proxy closes it."""
+
+# The gateway's clients
+SESSIONS_MAX = 1_000
+"""Sessions of old clients kept at once; the longest unused one is ended for a new one."""
+SESSION_IDLE_S = 1_800.0
+"""Seconds after which an unused session is ended."""
+STREAM_BACKLOG = 1_024
+"""Messages waiting for a client that does not read; then its stream is ended."""
+LISTENERS_MAX = 256
+"""Open subscription streams."""
+AUTH_FAILURES_PER_MINUTE = 10
+"""Wrong tokens from one address before it is told to wait."""
+AUTH_ADDRESSES = 10_000
+"""Addresses whose failures are counted at once."""

@@ -2,7 +2,7 @@
 
 import typer
 
-from toolcrib.cli import describe, eval, search, tokens, version
+from toolcrib.cli import call, describe, eval, pins, search, serve, token, tokens, version
 
 
 def build_app() -> typer.Typer:
@@ -18,5 +18,9 @@ def build_app() -> typer.Typer:
     app.command("search")(search.search)
     app.command("describe")(describe.describe)
     app.command("eval")(eval.evaluate)
+    app.add_typer(pins.build_pins(), name="pins")
+    app.command("call")(call.call)
+    app.command("serve")(serve.serve)
+    app.add_typer(token.build_app(), name="token")
     app.command("version")(version.version)
     return app
