@@ -38,6 +38,7 @@ IMPLEMENTED = {
     "X13": "one list of stages",
     "X14": "approval binds to what finally runs, once, with expiry",
     "X15": "activity: one event per stage",
+    "X21": "intake: what is hidden, changed or new is found, reported and held back before a model reads it",
 }
 
 LATER: dict[str, str] = {}

@@ -2,7 +2,7 @@
 
 import typer
 
-from toolcrib.cli import describe, eval, search, tokens, version
+from toolcrib.cli import describe, eval, pins, search, tokens, version
 
 
 def build_app() -> typer.Typer:
@@ -18,5 +18,6 @@ def build_app() -> typer.Typer:
     app.command("search")(search.search)
     app.command("describe")(describe.describe)
     app.command("eval")(eval.evaluate)
+    app.add_typer(pins.build_pins(), name="pins")
     app.command("version")(version.version)
     return app
