@@ -296,7 +296,7 @@ class Crib:
 
     def admit_definitions(self, definitions: Sequence[JsonObject]) -> Sequence[JsonObject]:
         """A host's own array without what is held back: it must not come in by the side door."""
-        held = {item.name for item in self.held_back}
+        held = {item.name for item in self._admission.held_back}
         return [raw for raw in definitions if name_of(raw) not in held] if held else definitions
 
     def names_of(self, selection: Selection) -> Names:

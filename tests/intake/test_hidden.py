@@ -5,6 +5,7 @@ import unicodedata
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as profile
 from hypothesis import strategies as st
 from tests.factories import definition
 
@@ -18,6 +19,7 @@ PLAIN = st.text(alphabet=st.characters(min_codepoint=0x20, max_codepoint=0x7E), 
 
 
 @pytest.mark.requirement("X21", "C1")
+@profile(deadline=None)
 @given(before=PLAIN, hidden=HIDDEN, after=PLAIN)
 def test_any_format_private_or_unassigned_character_in_plain_text_is_found(
     before: str, hidden: str, after: str
@@ -42,17 +44,20 @@ PLACES = [
 
 
 @pytest.mark.requirement("C1", "C3")
+@profile(deadline=None)
 @given(place=st.sampled_from(PLACES), hidden=HIDDEN)
 def test_it_is_found_in_every_field_of_a_definition(place: object, hidden: str) -> None:
     tool = freeze_tool(place(f"some te{hidden}xt"), toolset="t", origin="mcp")
     assert any(finding.rule.startswith("hidden.") for finding in screen_tool(tool))
 
 
+@profile(deadline=None)
 @given(text=st.text(alphabet=st.characters(min_codepoint=0x20, max_codepoint=0x7E)))
 def test_plain_text_holds_nothing_hidden(text: str) -> None:
     assert not list(find_hidden("description", text))
 
 
+@profile(deadline=None)
 @given(text=st.text())
 def test_any_text_can_be_judged_and_shown(text: str) -> None:
     for finding in find_hidden("description", text):

@@ -4,6 +4,7 @@ import base64
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as profile
 from hypothesis import strategies as st
 from tests.factories import definition
 
@@ -55,6 +56,7 @@ def test_a_tool_that_speaks_about_attacks_is_left_alone() -> None:
     assert not rules("Detects phrases such as 'ignore all previous instructions' in a text.")
 
 
+@profile(deadline=None)
 @given(words=st.lists(st.sampled_from(["ignore", "all", "previous", "instructions", "do not", "tell", "the user"])))
 def test_folding_twice_changes_nothing(words: list[str]) -> None:
     text = " ".join(words)
@@ -81,6 +83,7 @@ def test_an_encoded_order_is_hard_and_shown_decoded(encode: object) -> None:
     assert "Ignore all previous" in finding.explanation
 
 
+@profile(deadline=None)
 @given(data=st.binary(max_size=200))
 def test_no_bytes_break_the_decoder(data: bytes) -> None:
     for text in (base64.b64encode(data).decode(), data.hex(), data.decode("latin-1")):
