@@ -38,7 +38,11 @@ IMPLEMENTED = {
     "X13": "one list of stages",
     "X14": "approval binds to what finally runs, once, with expiry",
     "X15": "activity: one event per stage",
+    "X8": "aliases: the operator's words help ranking; learning from the feed proposes them and never applies them",
     "X21": "intake: what is hidden, changed or new is found, reported and held back before a model reads it",
+    # Seeing and deciding
+    "X23": "audit: what the attached servers cost, and what tool search would save",
+    "X24": "install and uninstall: the gateway in front of a client's servers, undone to the byte",
 }
 
 LATER: dict[str, str] = {}

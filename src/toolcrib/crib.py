@@ -4,6 +4,7 @@ It owns what is shared (the inventory, the caches of immutable values, the execu
 belongs to one session.
 """
 
+import asyncio
 import logging
 import os
 import time
@@ -38,7 +39,7 @@ from toolcrib.retrieval.base import Retriever
 from toolcrib.scope import Scope
 from toolcrib.session import Session
 from toolcrib.settings import Settings
-from toolcrib.sources.base import Source
+from toolcrib.sources.base import Source, Starting
 
 logger = logging.getLogger("toolcrib")
 
@@ -161,7 +162,19 @@ class Crib:
         return cls(*open_sources(settings), settings=settings, **options)  # pyright: ignore[reportArgumentType]
 
     async def __aenter__(self) -> Self:
+        await self.start()
         return self
+
+    async def start(self) -> None:
+        """Starts the sources that need it; returns at once, their tools come as they come."""
+        for source in tuple(self._sources.values()):
+            if isinstance(source, Starting):
+                await source.start()
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The sources, in the order in which they were added."""
+        return tuple(self._sources.values())
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -171,8 +184,7 @@ class Crib:
     async def close(self) -> None:
         """Closes every source."""
         self._closed = True
-        for source in tuple(self._sources.values()):
-            await source.close()
+        await asyncio.gather(*(source.close() for source in self._sources.values()))
 
     # Sources
 
