@@ -28,6 +28,7 @@ from toolcrib.execution.hooks import Checkpoint, Guardrail, Hook, Progress
 from toolcrib.execution.validation import Validator
 from toolcrib.intake.admission import Admission, HeldBack, Intake, tell
 from toolcrib.intake.findings import Finding
+from toolcrib.intake.freezing import name_of
 from toolcrib.intake.naming import nearest
 from toolcrib.intake.pins import LOCK_NAME, Drift, Launched, Offer
 from toolcrib.inventory import Inventory, Selection, Selector, build_inventory
@@ -304,6 +305,11 @@ class Crib:
     def select(self, scope: Scope) -> Selection:
         """What a scope grants now."""
         return self._selector.select(self.inventory, scope)
+
+    def admit_definitions(self, definitions: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        """A host's own array without what is held back: it must not come in by the side door."""
+        held = {item.name for item in self._admission.held_back}
+        return [raw for raw in definitions if name_of(raw) not in held] if held else definitions
 
     def names_of(self, selection: Selection) -> Names:
         """The names of a selection."""

@@ -97,7 +97,8 @@ class Session:
         missing = self.missing_tools()
         if missing:
             raise RequiredToolsMissing(missing)
-        assembly = self._crib.assemblies.get(self._selection(), window=self.window, definitions=definitions)
+        given = None if definitions is None else self._crib.admit_definitions(definitions)
+        assembly = self._crib.assemblies.get(self._selection(), window=self.window, definitions=given)
         turn = build_turn(assembly, dialect=dialect, previous=previous)
         self._crib.note_assembly(self, assembly, turn)
         return turn
