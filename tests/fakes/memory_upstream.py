@@ -92,6 +92,12 @@ class MemoryLink(Link):
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
+async def eventually(condition: Callable[[], object]) -> None:
+    """Lets others run until something has happened; the ceiling of every test is the ceiling here."""
+    while not condition():  # noqa: ASYNC110 - the event is somebody else's
+        await asyncio.sleep(0)
+
+
 def tool(name: str, description: str = "", **more: Any) -> dict[str, Any]:
     """A definition as `tools/list` gives it."""
     schema = {"type": "object", "properties": {"text": {"type": "string"}}}

@@ -3,8 +3,8 @@ from typing import Any
 
 import orjson
 import pytest
-
 from tests.fakes.memory_upstream import MemoryLink, MemoryServer
+
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import SourceUnavailable
 from toolcrib.execution.dispatch import Era
@@ -15,13 +15,13 @@ class Caller:
     """A caller that remembers what it was told and asked."""
 
     era: Era = "legacy"
-    capabilities: JsonObject = {}
-    meta: JsonObject = {}
-    answers: JsonObject = {}
     wants_progress = True
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
+        self.capabilities: JsonObject = {}
+        self.meta: JsonObject = {}
+        self.answers: JsonObject = {}
         self.told: list[tuple[str, Any]] = []
 
     def progress(self, params: JsonObject) -> None:

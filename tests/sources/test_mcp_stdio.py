@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes.memory_upstream import eventually
 
 from toolcrib.crib import Crib
 from toolcrib.definitions import Result
@@ -17,11 +18,13 @@ from toolcrib.sources.supervisor import Pace
 BAD = Path(__file__).parents[1] / "fakes" / "bad_upstream.py"
 
 
-def bad(mode: str, name: str = "bad", guard: Guard | None = None, amount: float | None = None, **more: Any) -> McpSource:
+def bad(
+    mode: str, name: str = "bad", guard: Guard | None = None, amount: float | None = None, **more: Any
+) -> McpSource:
     args = [str(BAD), "--mode", mode, *(["--amount", str(amount)] if amount is not None else [])]
     entry = ServerSettings(command=sys.executable, args=tuple(args), **more)
     pace = Pace(clock=asyncio.get_running_loop().time, every_s=0)
-    return open_server(name, entry, guard=guard or Guard(), pace=pace)
+    return open_server("bad", entry, guard=guard or Guard(), pace=pace)
 
 
 async def call(source: McpSource, **limits: Any) -> tuple[Result, Crib]:
@@ -75,8 +78,7 @@ async def test_a_server_that_ends_in_a_call_fails_that_call_with_the_reason_and_
         await asyncio.sleep(0)
         session = crib.session()
         assert session.catalog.size > 0
-        while source.snapshot()[0].unavailable is None:
-            await asyncio.sleep(0)
+        await eventually(lambda: source.snapshot()[0].unavailable)
         assert "exited with code 3" in str(session.describe("bad__echo"))
 
 
