@@ -9,11 +9,14 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from toolcrib.limits import (
+    AGENT_STEPS,
     APPROVAL_TTL_S,
     CALL_DEADLINE_S,
     CONCURRENCY_GLOBAL,
     CONCURRENCY_PER_SESSION,
     CONCURRENCY_PER_TOOLSET,
+    MODEL_OUTPUT_TOKENS,
+    MODEL_TIMEOUT_S,
     RESULT_MAX_CHARS,
 )  # fmt: skip
 
@@ -98,6 +101,29 @@ class ActivitySettings(_Section, frozen=True):
     arguments: Literal["shapes", "values"] = "shapes"
 
 
+class AgentSettings(_Section, frozen=True):
+    """`agent`: the model that `toolcrib chat` and `toolcrib run` talk to, and how far they may go."""
+
+    api: Literal["openai_chat", "openai_responses", "anthropic"] = "openai_chat"
+    """The wire format: `openai_chat` for everything that is OpenAI-compatible."""
+    model: str | None = None
+    endpoint: str | None = None
+    """Base address; the vendor's own if not given."""
+    key_env: str | None = None
+    """Name of the environment variable that holds the key; the vendor's usual one if not given."""
+    context: Positive | None = None
+    """Context window in tokens, if neither the endpoint nor our table knows it (S14)."""
+    reveal: Literal["auto", "bridge", "native"] = "auto"
+    """How deferred tools reach the model: through the bridge, or through the model API's own search (X12)."""
+    max_steps: Positive = AGENT_STEPS
+    max_output_tokens: Positive = MODEL_OUTPUT_TOKENS
+    timeout_s: Seconds = MODEL_TIMEOUT_S
+    workdir: str = "."
+    """The directory that file tools stay in and that commands start in."""
+    memory: str = ".toolcrib/memory.md"
+    """The file of the `memory` tool, inside `workdir`."""
+
+
 class Settings(_Section, frozen=True):
     """The whole file."""
 
@@ -105,6 +131,7 @@ class Settings(_Section, frozen=True):
     approvals: ApprovalSettings = ApprovalSettings()
     limits: LimitSettings = LimitSettings()
     activity: ActivitySettings = ActivitySettings()
+    agent: AgentSettings = AgentSettings()
     python: dict[str, PythonSourceSettings] = {}
     """Toolset name → module."""
     plugins: bool = False

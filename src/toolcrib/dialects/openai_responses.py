@@ -32,10 +32,11 @@ def write_tool(tool: Tool) -> JsonObject:
 
 
 def read_call(raw: JsonObject) -> ModelCall:
-    """Reads a `function_call` item."""
+    """Reads a `function_call` item, or the `tool_search_call` of a search that the client runs."""
+    searched = raw.get("type") == "tool_search_call"
     return ModelCall(
         id=require_text(raw, "call_id"),
-        name=require_text(raw, "name"),
+        name="tool_search" if searched else require_text(raw, "name"),
         arguments=raw.get("arguments"),
         dialect=NAME,
         raw=raw,

@@ -28,6 +28,8 @@ class CallContext:
     deadline_s: float
     report: ReportProgress
     """Tells the host how far the call has come: done, total, message."""
+    principal: str = ""
+    """Who calls."""
 
 
 class Runner(Protocol):
@@ -53,15 +55,16 @@ class Dispatcher:
     async def run(self, runner: Runner, call: Call, report: ReportProgress, places: asyncio.Semaphore) -> Result:
         """The tool's result. Raises `CallError`."""
         async with self._place(call, places):
-            context = CallContext(deadline_s=self._limits.call_deadline_s, report=report)
+            deadline_s = call.tool.traits.deadline_s or self._limits.call_deadline_s
+            context = CallContext(deadline_s=deadline_s, report=report, principal=call.principal)
             try:
-                async with asyncio.timeout(self._limits.call_deadline_s):
+                async with asyncio.timeout(deadline_s):
                     return await runner.call(call, context)
             except CallError:
                 raise
             except TimeoutError:
                 raise DeadlineExceeded(
-                    f"`{call.tool.name}` did not answer within {self._limits.call_deadline_s:g} s. "
+                    f"`{call.tool.name}` did not answer within {deadline_s:g} s. "
                     "It may still have an effect; look before you try again."
                 ) from None
             except SourceUnavailable as error:
