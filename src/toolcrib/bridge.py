@@ -37,7 +37,7 @@ _SEARCH_TEXT = (
     "Hits show how to call them. Search before you say that something cannot be done; "
     "only an empty answer means no such tool."
 )
-_LISTING_TEXT = " If you see the name below, skip the search. Prefix + name:"
+LISTING_INTRO = " If you see the name below, skip the search. Prefix + name:"
 _DESCRIBE_TEXT = "Full schema of a found tool, if its signature is not enough."
 _CALL_TEXT = "Run a found or named tool, as if you had called it directly. Never for tools of this list."
 
@@ -95,7 +95,7 @@ def _tool(definition: JsonObject) -> Tool:
 
 
 def _definitions(listing: str) -> tuple[JsonObject, ...]:
-    search = _SEARCH_TEXT + (_LISTING_TEXT + listing if listing else "")
+    search = _SEARCH_TEXT + (LISTING_INTRO + listing if listing else "")
     return (
         _function(TOOL_SEARCH, search, {"query": {"type": "string"}, "limit": {"type": "integer"}}, ["query"]),
         _function(TOOL_DESCRIBE, _DESCRIBE_TEXT, {"name": {"type": "string"}}, ["name"]),

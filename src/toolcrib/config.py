@@ -177,7 +177,7 @@ def _explain(message: str) -> str:
 def known_keys(path: str = "") -> tuple[str, ...]:
     """The keys of the section at a dotted path."""
     section: Any = Settings
-    for part in filter(None, path.split(".")):
+    for part in filter(None, path.replace("[...]", "").split(".")):
         if not hasattr(section, "__struct_fields__"):
             return ()
         hints = {item.name: item.type for item in msgspec.structs.fields(section)}

@@ -19,7 +19,8 @@ EXPOSED_NAME_MAX_CHARS = 64
 """The longest tool name that model APIs accept."""
 
 TOOLS_PER_TOOLSET = 25_000
-"""A source that offers more is cut there, and reported. The largest real one has 401; a flat cloud API 3,320."""
+"""A source that offers more is cut there, and reported. The largest real one has 401; a flat cloud API
+3,320."""
 
 QUERY_MAX_CHARS = 512
 """A longer query is cut: it is a sentence, not a document."""
@@ -92,26 +93,6 @@ SEARCHES_STALE = 6
 SEARCHES_UNUSED = 24
 """Searches that found something new, one after the other, without any use of what they found."""
 
-# Retrieval: texts
-TERM_MAX_CHARS = 64
-"""Characters of one unbroken run that are read: longer ones are encoded data, not words."""
-FIELD_MAX_RUNS = 400
-"""Runs of one field that are indexed (D1): 99.9 % of real descriptions are shorter; the rest is stuffing or
-a manual."""
-
-
-# Retrieval: caches of one retriever
-ANALYSED_MAX_DOCUMENTS = 250_000
-"""Analysed documents that a retriever keeps, about 300 bytes each."""
-VOCABULARY_MAX_TERMS = 1_000_000
-"""Terms that a retriever numbers before it starts over; 100,000 real tools have about 110,000."""
-
-
-# Retrieval: answers
-RESULTS_MAX_HITS = 100
-"""Hits of one search, whatever limit was asked for."""
-
-
 # The reference agent
 AGENT_STEPS = 40
 """Requests to the model in one turn of the user; a model that spins stops here."""
@@ -161,3 +142,79 @@ CODE_CALLS = 50
 """Calls of tools that one piece of code may make."""
 CODE_MESSAGE_MAX_BYTES = 2 * 1024 * 1024
 """One call or one answer on the way between code and its session."""
+
+
+# Retrieval: texts
+QUERY_MAX_TERMS = 128
+"""Terms of a query that are weighed: n-grams of a full query in a script without spaces are many."""
+QUERY_WORDS_CACHED = 4_096
+"""Query words that an index remembers the weights of, about 400 bytes each."""
+TERM_MAX_CHARS = 64
+"""Characters of one unbroken run that are read: longer ones are encoded data, not words."""
+FIELD_MAX_RUNS = 400
+"""Runs of one field that are indexed (D1): 99.9 % of real descriptions are shorter; the rest is stuffing or
+a manual."""
+
+
+# Retrieval: caches of one retriever
+ANALYSED_MAX_DOCUMENTS = 250_000
+"""Analysed documents that a retriever keeps, about 300 bytes each."""
+VOCABULARY_MAX_TERMS = 1_000_000
+"""Terms that a retriever numbers before it starts over; 100,000 real tools have about 110,000."""
+RUN_MEMO_MAX_RUNS = 50_000
+"""Written forms that a retriever remembers between two builds, about 200 bytes each."""
+DELTA_MAX_SHARE = 0.02
+"""Share of an index that may have changed before its postings are built anew instead of being amended."""
+DELTA_MIN_DOCUMENTS = 64
+"""Changed documents that are always amended: below this, a whole build costs more than every search saves."""
+
+
+# Retrieval: answers
+RESULTS_MAX_HITS = 100
+"""Hits of one search, whatever limit was asked for."""
+SELECTION_MAX_ROWS = 4_096
+"""Rows that are looked at to find rivals of a toolset that fills an answer."""
+QUERY_MAX_CLAUSES = 4
+"""Clauses of a query that are also looked up each for itself; more is a text, not a request."""
+NEAREST_NAMES = 3
+"""Names that an abstaining search shows as the nearest."""
+
+
+# Retrieval: vectors
+SEMANTIC_WORD_MAX_CHARS = 64
+"""Characters of one word that are read: longer ones are encoded data."""
+SEMANTIC_WORDS_CACHED = 100_000
+"""Words whose rows a model remembers before it starts over; 100,000 real tools have about 110,000 terms."""
+SEMANTIC_FIELD_MAX_CHARS = 1_500
+"""Characters of one field that are embedded: what follows is detail, and dilutes the vector."""
+SEMANTIC_FIELD_MAX_ROWS = 160
+"""Rows of one field that are summed, for the same reason."""
+SEMANTIC_CACHED_DOCUMENTS = 150_000
+"""Document vectors that a model keeps by content, about 400 bytes each."""
+SEMANTIC_EXACT_DOCUMENTS = 25_000
+"""Documents up to which every score is exact: 25 MB of vectors, 2.5 ms a query."""
+SEMANTIC_REFINED_DOCUMENTS = 2_000
+"""Nearest documents of a larger index whose scores are computed exactly."""
+
+
+# Retrieval: an embeddings endpoint of the operator's choice
+EMBEDDING_QUERY_BUDGET_S = 0.3
+"""Seconds that a search waits for its query's vector (D4)."""
+EMBEDDING_BREAKER_FAILURES = 3
+"""Failures in a row after which the endpoint is left alone for a while."""
+EMBEDDING_BREAKER_S = 30.0
+"""Seconds for which it is left alone."""
+EMBEDDING_REPORT_EVERY_S = 60.0
+"""Seconds between two reports of a failing endpoint."""
+EMBEDDING_CACHED_VECTORS = 50_000
+"""Tool vectors of an endpoint that are kept by content, 4 kB each at 1,024 dimensions."""
+EMBEDDING_BATCH_TEXTS = 64
+"""Texts sent to an endpoint at once."""
+EMBEDDING_DOCUMENT_MAX_CHARS = 2_000
+"""Characters of a tool that an endpoint is sent."""
+EMBEDDING_VECTOR_MAX_DIMENSIONS = 8_192
+"""Numbers in one vector; the largest known model has 4,096."""
+EMBEDDING_RESPONSE_MAX_BYTES = 32 * 1024 * 1024
+"""Bytes of one answer of an endpoint: 64 vectors of the largest known model in JSON are about 6 MB."""
+RERANKED_MAX_HITS = 50
+"""Best hits that an endpoint or a second stage may reorder."""

@@ -108,9 +108,15 @@ class LiveDefinitions:
         """The toolset, as the same object if nothing in it changed."""
         tools = [item for item in items if isinstance(item, Tool)]
         skipped = [item for item in items if isinstance(item, Skipped)]
-        if old is not None and list(old.tools) == tools and list(old.skipped) == skipped:
+        new = build_toolset(name, tools, origin=self._origin, skipped=skipped)
+        # Identity, not equality: equal definitions may still be written in another order.
+        if old is not None and _same(old.tools, new.tools) and old.skipped == new.skipped:
             return old
-        return build_toolset(name, tools, origin=self._origin, skipped=skipped)
+        return new
+
+
+def _same(one: Sequence[object], other: Sequence[object]) -> bool:
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 
 def json_result(value: Json) -> Result:
