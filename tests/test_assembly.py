@@ -100,7 +100,7 @@ def test_a_plugin_cannot_take_a_core_name_down_into_the_crib() -> None:
     alone = crib(shadow, github()).session()
     assert "read_file" in names(alone.assemble())
     both = crib(core(), shadow)
-    assert [tool.description for tool in both.session().assemble().assembly.tools][0] == "Read a file."
+    assert both.session().assemble().assembly.tools[0].description == "Read a file."
     assert [(item.toolset, item.name) for item in both.skipped] == [("shadow", "read_file")]
 
 
@@ -244,8 +244,9 @@ def test_the_same_input_gives_the_same_bytes_under_every_hash_seed() -> None:
         "from tests.factories import *\n"
         "import asyncio, hashlib\n"
         "s = crib().session()\n"
-        "parts = [s.assemble(dialect=d).encoded for d in ('openai_chat', 'anthropic', 'mcp', 'gemini', 'openai_responses')]\n"
-        "parts += [asyncio.run(s.execute([model_call('tool_search', {'query': q})]))[0].result.text.encode() for q in ('issue', 'weather search')]\n"
+        "parts = [s.assemble(dialect=d).encoded for d in ('openai_chat', 'anthropic', 'mcp', 'gemini')]\n"
+        "calls = [model_call('tool_search', {'query': q}) for q in ('issue', 'weather search')]\n"
+        "parts += [answer.result.text.encode() for answer in asyncio.run(s.execute(calls))]\n"
         "print(hashlib.sha256(b''.join(parts)).hexdigest())\n"
     )
     digests = {
@@ -264,7 +265,7 @@ def test_the_same_input_gives_the_same_bytes_under_every_hash_seed() -> None:
 @pytest.mark.requirement("X9")
 def test_every_deferred_name_is_visible_in_the_array_and_no_visible_tool_is_listed_as_deferred() -> None:
     session = crib().session()
-    text = session.assemble().tools[2]["function"]["description"]  # type: ignore[index,call-overload]
+    text = session.assemble().assembly.tools[2].description
     for item in session.catalog:
         assert item.leaf in text
     assert "read_file" not in text

@@ -76,7 +76,7 @@ def test_flattened_arguments_are_answered_with_where_they_belong() -> None:
 
 @pytest.mark.parametrize("name", [None, "", "  ", 7, ["a"]])
 def test_a_call_without_a_name_says_what_to_send(name: Any) -> None:
-    with pytest.raises(InvalidCall, match='send {"name"'):
+    with pytest.raises(InvalidCall, match=r'send \{"name"'):
         read("tool_call", {"name": name, "arguments": {}})
 
 

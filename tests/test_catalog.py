@@ -24,7 +24,7 @@ from tests.factories import Recorder, bridged, core, crib, definition, github, m
 async def test_a_granted_tool_runs_by_every_name_that_can_only_mean_it(name: str, way: object) -> None:
     source = github()
     session = crib(core(), source, weather()).session()
-    (answer,) = await session.execute([way(name, {"owner": "o", "repo": "r", "title": "t"})])  # type: ignore[operator]
+    (answer,) = await session.execute([way(name, {"owner": "o", "repo": "r", "title": "t"})])
     assert answer.result.text == "github__create_issue ran"
     assert answer.tool is not None
     assert source.calls[0].tool.name == "github__create_issue"

@@ -39,7 +39,7 @@ async def test_a_narrowed_session_has_its_own_smaller_crib_and_its_own_bridge() 
     grandchild = child.narrow(enabled_toolsets=["mcp-github", "mcp-weather"], tools=["*forecast"])
     assert {tool.name for tool in child.catalog} == {"weather__forecast", "weather__search"}
     assert {tool.name for tool in grandchild.catalog} == {"weather__forecast"}
-    assert [tool["function"]["name"] for tool in grandchild.assemble().tools][-1] == "tool_call"  # type: ignore[index,call-overload]
+    assert [tool["function"]["name"] for tool in grandchild.assemble().tools][-1] == "tool_call"
     (refused,) = await grandchild.execute([bridged("github__list_issues", {"owner": "o", "repo": "r"})])
     assert refused.result.code == "tool_not_available"
     assert grandchild.principal == "local/1/1"
@@ -111,7 +111,7 @@ def test_a_window_that_is_no_number_of_tokens_is_an_error(window: Any) -> None:
 
 def test_an_unknown_mode_or_dialect_is_an_error() -> None:
     with pytest.raises(ConfigError, match="no dialect"):
-        crib().session().assemble(dialect="klingon")  # type: ignore[arg-type]
+        crib().session().assemble(dialect="klingon")
 
 
 async def test_the_crib_is_usable_as_the_facade_shows(tmp_path: Any) -> None:

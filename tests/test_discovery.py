@@ -114,7 +114,7 @@ def test_an_answer_stays_within_its_budget(budget: int, tools: int, parameters: 
     )
     session = crib(core(), source, settings=settings(enabled="on", search_result_max_tokens=budget)).session()
     answer = session.search("open", limit=20)
-    first = len(json.dumps(answer.body["matches"][0])) // 4  # type: ignore[index,arg-type]
+    first = len(json.dumps(answer.body["matches"][0])) // 4
     assert answer.tokens <= max(budget, first + 60) + 10
 
 

@@ -20,7 +20,7 @@ def catalog(*sizes: int, words: str = "Does something useful. And more.") -> Cat
 
 
 def render(of: Catalog, mode: str = "auto", max_chars: int = 16_000):
-    return ListingRenderer().render(of, mode=mode, max_chars=max_chars)  # type: ignore[arg-type]
+    return ListingRenderer().render(of, mode=mode, max_chars=max_chars)
 
 
 @pytest.mark.requirement("X9")

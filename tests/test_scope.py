@@ -38,7 +38,7 @@ def test_a_narrowed_scope_never_grants_more(steps: list[dict[str, object]]) -> N
     scope = Scope()
     before = granted(scope)
     for step in steps:
-        scope = scope.narrow(**step)  # type: ignore[arg-type]
+        scope = scope.narrow(**step)
         after = granted(scope)
         assert after <= before
         before = after

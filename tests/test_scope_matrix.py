@@ -38,11 +38,12 @@ def arguments_for(kind: str) -> dict[str, str]:
 
 def request(action: str, way: str, kind: str) -> tuple[str, dict[str, object]]:
     name = NAMES[kind]
-    inner: tuple[str, dict[str, object]] = {
+    choices: dict[str, tuple[str, dict[str, object]]] = {
         "call": (name, dict(arguments_for(kind))),
         "describe": ("tool_describe", {"name": name}),
         "search": ("tool_search", {"query": name}),
-    }[action]
+    }
+    inner = choices[action]
     if way == "bridged":
         return "tool_call", {"name": inner[0], "arguments": inner[1]}
     return inner

@@ -5,6 +5,7 @@ belongs to one session.
 """
 
 import logging
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -117,7 +118,7 @@ class Crib:
         search = self.settings.tools.tool_search
         self.discovery = Discovery(
             settings=search,
-            retriever=retriever or (lambda: _default_retriever(self.settings)),
+            retriever=retriever or (lambda: _default_retriever(self.settings, clock)),
             aliases=self.settings.tools.aliases,
         )
         self.assemblies = Assemblies(self.settings, self.core)
@@ -318,7 +319,8 @@ class Crib:
             raise ConfigError(f"There is no toolset `{name}`{f': did you mean `{hint}`?' if hint else '.'}")
 
 
-def _default_retriever(settings: Settings) -> Retriever:
-    from toolcrib.retrieval.lexical import LexicalRetriever
+def _default_retriever(settings: Settings, clock: Callable[[], float]) -> Retriever:
+    # Here and not above: nobody pays for numpy before the first search.
+    from toolcrib.retrieval.factory import build_retriever
 
-    return LexicalRetriever()
+    return build_retriever(settings.tools.tool_search, clock=clock, environ=os.environ)

@@ -237,6 +237,9 @@ class Session:
             case Invocation():
                 done = await self._crib.executor.run(Run(id=call.id, invocation=request, holder=self))
                 return Answer(call=call, result=self._watched(done, request), tool=done.tool)
+            case Search() if self._crib.settings.tools.tool_search.reranker.enabled:
+                # The endpoint may take its whole budget: the loop does not wait with it.
+                return Answer(call=call, result=await asyncio.to_thread(self._ask, request, call.id))
             case Search() | Describe():
                 return Answer(call=call, result=self._ask(request, call.id))
             case CallError():

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+# Imported here so that their seconds of loading count for no single test.
+import anthropic  # noqa: F401
+import openai  # noqa: F401
 from tests.fakes.scripted_model import Policy, ScriptedModel, Step
 
 from toolcrib.activity import Event

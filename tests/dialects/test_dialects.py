@@ -143,7 +143,7 @@ def test_images_travel_where_they_can_and_are_named_where_they_cannot() -> None:
     )
     call = ModelCall(id="c1", name="draw", arguments=None)
     assert "image/png, 3 bytes" in str(DIALECTS["openai_chat"].write_result(call, result)["content"])
-    assert DIALECTS["anthropic"].write_result(call, result)["content"][0]["source"]["data"] == "AAAA"  # type: ignore[index,call-overload]
+    assert DIALECTS["anthropic"].write_result(call, result)["content"][0]["source"]["data"] == "AAAA"
     assert "data:image/png;base64,AAAA" in str(DIALECTS["openai_responses"].write_result(call, result))
     assert DIALECTS["mcp"].write_result(call, result)["content"] == list(result.content)
 

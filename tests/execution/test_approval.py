@@ -161,7 +161,7 @@ async def test_a_childs_call_is_not_covered_by_its_parents_grant() -> None:
     arguments = {"owner": "o", "repo": "r"}
     bound = Call(
         id="", tool=parent.catalog.resolve("delete_repo").tool, arguments=arguments, route="direct", principal="local"
-    )  # type: ignore[arg-type]
+    )
     shared.approvals.grant(binding_of(bound))
     (refused,) = await child.execute([bridged("delete_repo", arguments)])
     (granted,) = await parent.execute([bridged("delete_repo", arguments)])

@@ -110,7 +110,7 @@ async def test_every_route_passes_the_same_stages_in_the_same_order() -> None:
     for mode in ("sequential", "parallel"):
         for call in (model_call("github__create_issue", ISSUE), bridged("github__create_issue", ISSUE)):
             shared = crib()
-            await shared.session().execute([call], mode=mode)  # type: ignore[arg-type]
+            await shared.session().execute([call], mode=mode)
             events = [event for event in shared.activity.events if event.call_id]
             assert {event.tool for event in events} == {"github__create_issue"}
             feeds.append([event.stage for event in events])

@@ -208,11 +208,8 @@ async def test_what_a_function_may_be_given_is_bounded() -> None:
     bounds = Bounds(number=1000, text=10, items=3)
     toolset = Functions("mine", bounds=bounds)
     toolset.add(math.factorial, types={"x": int, "n": int})
-    (answer,) = (
-        await crib(core(), toolset)
-        .session()
-        .execute([bridged("factorial", {next(iter(toolset.snapshot()[0].tools[0].parameters["properties"])): 10**9})])
-    )  # type: ignore[arg-type]
+    (parameter,) = toolset.snapshot()[0].tools[0].parameters["properties"]
+    (answer,) = await crib(core(), toolset).session().execute([bridged("factorial", {parameter: 10**9})])
     assert answer.result.code == "invalid_arguments"
     assert "beyond" in answer.result.text
     for value in ({"a": "x" * 11}, {"a": [1, 2, 3, 4]}, {"a": {"b": [{"c": -1001}]}}):
@@ -233,8 +230,7 @@ async def test_a_blocking_function_does_not_block_the_loop() -> None:
     toolset = Functions("mine")
     toolset.tool(block)
     task = asyncio.create_task(crib(core(), toolset).session().execute([bridged("block")]))
-    while not entered.is_set():
-        await asyncio.sleep(0)
+    assert await asyncio.to_thread(entered.wait, 5)
     release.set()
     (answer,) = await task
     assert answer.result.text == "done"

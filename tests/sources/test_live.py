@@ -64,7 +64,7 @@ def test_the_order_of_keys_is_kept_as_it_is_now_not_as_it_was_first_seen() -> No
     source = live(definitions)
     source.snapshot()
     definitions[0] = openai("a", parameters={"properties": {"y": {}, "x": {}}})
-    assert list(source.snapshot()[0].tools[0].parameters["properties"]) == ["y", "x"]  # type: ignore[arg-type]
+    assert list(source.snapshot()[0].tools[0].parameters["properties"]) == ["y", "x"]
 
 
 def test_one_bad_definition_is_left_out_and_reported_and_comes_back_when_it_is_mended() -> None:
@@ -91,7 +91,7 @@ def test_names_that_occur_twice_are_left_out_altogether() -> None:
 
 def test_a_flat_list_can_hold_several_toolsets_and_only_the_changed_one_is_new() -> None:
     definitions = [openai("gh_a"), openai("gh_b"), openai("wx_a")]
-    source = live(definitions, toolset_of=lambda raw: str(raw["function"]["name"])[:2])  # type: ignore[index,call-overload]
+    source = live(definitions, toolset_of=lambda raw: str(raw["function"]["name"])[:2])
     github, weather = source.snapshot()
     definitions.append(openai("wx_b"))
     github_after, weather_after = source.snapshot()

@@ -20,7 +20,7 @@ def read_tool(raw: JsonObject) -> ToolParts:
 
 
 def write_tool(tool: Tool) -> JsonObject:
-    """Writes a function tool."""
+    """Writes a function tool. Left out, `strict` would make every optional parameter required."""
     if tool.dialect == NAME:
         return {"type": "function", **tool.definition, "name": tool.name}
     return {
@@ -28,6 +28,7 @@ def write_tool(tool: Tool) -> JsonObject:
         "name": tool.name,
         "description": tool.description,
         "parameters": tool.parameters,
+        "strict": False,
     }
 
 

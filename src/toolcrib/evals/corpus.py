@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import cast
 
 from toolcrib.definitions import Json
+from toolcrib.errors import ConfigError
 from toolcrib.retrieval.base import Document
 from toolcrib.retrieval.documents import nested_text
 
 
-class CorpusError(ValueError):
+class CorpusError(ConfigError):
     """A line cannot be used; the text is `file:line: what`."""
 
 
