@@ -16,7 +16,7 @@ from toolcrib.agent.reveal import choose_reveal
 from toolcrib.dialects.reveal import anthropic_tools, is_native
 from toolcrib.errors import ConfigError, ModelRefused
 from toolcrib.intake.freezing import freeze_tool
-from toolcrib.settings import AgentSettings
+from toolcrib.settings import AgentSettings, ToolSearchSettings
 
 NATIVE = ("anthropic", "openai_responses")
 
@@ -81,7 +81,9 @@ async def test_openai_is_answered_with_one_namespace_for_each_toolset(tmp_path: 
 @pytest.mark.requirement("X12")
 @pytest.mark.parametrize("api", NATIVE)
 async def test_a_search_that_finds_nothing_says_so_in_words(api: str, tmp_path: Path) -> None:
-    async with talk([search("zyxwv qponm"), Say("There is none.")], tmp_path, api=api, reveal="native") as it:
+    lexical = ToolSearchSettings(enabled="on", retrieval="lexical")
+    script = [search("zyxwv qponm"), Say("There is none.")]
+    async with talk(script, tmp_path, api=api, reveal="native", search=lexical) as it:
         await it.agent.run("Zyxwv.")
         require_types(it.endpoint.requests[-1])
         assert "No tool of this session does this" in json.dumps(it.endpoint.requests[-1].messages)

@@ -10,7 +10,6 @@ By hand: `python -m tests.fakes.scripted_model --script script.json --port 8099`
 
 import argparse
 import json
-import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -92,10 +91,16 @@ class Recorded:
 
     def bytes_of(self, key: str) -> bytes:
         """The bytes of one value of the body, exactly as they were sent."""
-        start = re.search(rb'"' + key.encode() + rb'"\s*:\s*', self.body)
-        assert start, f"the request has no {key}"
-        _, length = json.JSONDecoder().raw_decode(self.body[start.end() :].decode())
-        return self.body[start.end() :].decode()[:length].encode()
+        text = self.body.decode()
+        decoder = json.JSONDecoder()
+        place = text.index("{") + 1
+        while True:
+            name, place = decoder.raw_decode(text, text.index('"', place))
+            start = text.index(":", place) + 1
+            start += len(text[start:]) - len(text[start:].lstrip())
+            _, place = decoder.raw_decode(text, start)
+            if name == key:
+                return text[start:place].encode()
 
     @property
     def results(self) -> list[str]:

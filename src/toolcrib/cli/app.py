@@ -2,7 +2,7 @@
 
 import typer
 
-from toolcrib.cli import chat, describe, run, search, tokens, version
+from toolcrib.cli import chat, describe, eval, run, search, tokens, version
 
 
 def build_app() -> typer.Typer:
@@ -17,6 +17,7 @@ def build_app() -> typer.Typer:
     app.command("tokens")(tokens.tokens)
     app.command("search")(search.search)
     app.command("describe")(describe.describe)
+    app.command("eval")(eval.evaluate)
     app.command("chat")(chat.chat)
     app.command("run")(run.run)
     app.command("version")(version.version)
