@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 # Imported here so that their seconds of loading count for no single test.
-import anthropic  # noqa: F401
-import openai  # noqa: F401
+import anthropic
+import openai
 from tests.fakes.scripted_model import Policy, ScriptedModel, Step
 
 from toolcrib.activity import Event
@@ -21,6 +21,7 @@ from toolcrib.session import Session
 from toolcrib.settings import AgentSettings, ApprovalSettings, Settings, ToolSearchSettings, ToolsSettings
 from toolcrib.sources.functions import Functions
 
+LOADED = (anthropic.__version__, openai.__version__)
 APIS = ("openai_chat", "openai_responses", "anthropic")
 
 

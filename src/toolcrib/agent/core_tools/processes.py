@@ -15,6 +15,9 @@ from pathlib import Path
 
 from toolcrib.limits import OUTPUT_MAX_CHARS
 
+_GRACE_S = 1.0
+"""Seconds that the output may take to arrive after its program has ended."""
+
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 
 
@@ -59,33 +62,52 @@ async def run_child(
     argv: Sequence[str], *, cwd: Path, deadline_s: float, pass_fds: Sequence[int] = (), room: int = OUTPUT_MAX_CHARS
 ) -> Finished:
     """Runs a program to its end or its deadline. No shell reads the arguments."""
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        cwd=cwd,
-        env=child_environment(),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
-        pass_fds=tuple(pass_fds),
-    )
-    if process.stdout is None:
-        raise AssertionError("the output is a pipe")
+    # A pipe of our own: asyncio's waits for everybody who holds it, the program's own children included.
+    reading, writing = os.pipe()
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), open(reading, "rb"))  # noqa: ASYNC230, PTH123, SIM115 - a pipe, owned by the transport
     tail = _Tail(room)
-    reading = asyncio.create_task(_drain(process.stdout, tail))
-    status: int | None = None
+    draining = asyncio.create_task(_drain(reader, tail))
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            cwd=cwd,
+            env=child_environment(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=writing,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=tuple(pass_fds),
+        )
+        os.close(writing)
+        writing = -1
+        status = await _wait(process, deadline_s)
+        # Whoever left the group and kept the pipe is not waited for.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_S):
+                await asyncio.shield(draining)
+    finally:
+        if writing >= 0:
+            os.close(writing)
+        transport.close()
+        draining.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await draining
+    return Finished(output=tail.text(), status=status)
+
+
+async def _wait(process: asyncio.subprocess.Process, deadline_s: float) -> int | None:
+    """The exit status, or nothing at the deadline. Either way the whole group is ended."""
     try:
         async with asyncio.timeout(deadline_s):
-            status = await process.wait()
+            return await process.wait()
     except TimeoutError:
-        pass
+        return None
     finally:
-        # The group is ended even after success: a background child would hold the pipe and outlive the call.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
-        await reading
-    return Finished(output=tail.text(), status=status)
 
 
 async def _drain(stream: asyncio.StreamReader, tail: _Tail) -> None:
