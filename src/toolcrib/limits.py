@@ -130,6 +130,8 @@ TODO_ITEMS = 100
 """Entries of the list of things to do."""
 MEMORY_MAX_CHARS = 16_000
 """Characters of the memory file: it is read into the conversation."""
+JSON_LINE_MAX_BYTES = 8 * 1024 * 1024
+"""One line of a host in another language."""
 CODE_DEADLINE_S = 120.0
 """Seconds that code may take, its calls included."""
 CODE_CPU_S = 30
