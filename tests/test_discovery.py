@@ -118,6 +118,20 @@ def test_an_answer_stays_within_its_budget(budget: int, tools: int, parameters: 
     assert answer.tokens <= max(budget, first + 60) + 10
 
 
+@pytest.mark.requirement("X3")
+async def test_the_same_tool_on_several_servers_is_shown_once_with_the_names_of_the_others() -> None:
+    sources = [
+        Recorder(f"mcp-{name}", [definition("open_door", "Open the door.", key=TEXT)], prefix=name) for name in "abc"
+    ]
+    other = Recorder("mcp-d", [definition("open_door", "Open the door.", code=NUMBER)], prefix="d")
+    answer = crib(core(), *sources, other).session().search("open door")
+    assert [(match["name"], match.get("same_as")) for match in answer.body["matches"]] == [
+        ("a__open_door", ["b__open_door", "c__open_door"]),
+        ("d__open_door", None),
+    ]
+    assert set(answer.names) == {"a__open_door", "b__open_door", "c__open_door", "d__open_door"}
+
+
 async def test_an_unavailable_source_is_said_so_in_search_and_describe() -> None:
     source = github()
     source.define([definition("create_issue", "Create a new issue.")], unavailable="exited with code 1")

@@ -115,6 +115,8 @@ def _read_file(path: Path) -> JsonObject:
 
 def _expand_shorthand(data: Mapping[str, Json]) -> JsonObject:
     """`tool_search: true` means auto, `false` off; inside it, `enabled: true` means on (as YAML reads `on`)."""
+    # YAML reads `pins: off` as false.
+    data = {key: "off" if key in {"pins", "screening"} and value is False else value for key, value in data.items()}
     tools = data.get("tools")
     if not isinstance(tools, Mapping) or "tool_search" not in tools:
         return dict(data)

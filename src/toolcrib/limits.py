@@ -22,6 +22,25 @@ TOOLS_PER_TOOLSET = 25_000
 """A source that offers more is cut there, and reported. The largest real one has 401; a flat cloud API
 3,320."""
 
+EXCERPT_MAX_CHARS = 120
+"""Text that a screening finding quotes: enough to recognise the place, too little to be a second payload."""
+
+SCREENED_MAX_CHARS = 131_072
+"""Characters of one definition that the phrase rules read, which takes them at most some tens of milliseconds. The
+largest of 7,915 real definitions has 94,000; what is not read is reported as such."""
+
+DECODED_RUNS = 64
+"""Encoded runs of one string that are decoded and read."""
+
+DECODED_MAX_CHARS = 8_192
+"""Characters of one encoded run that are decoded."""
+
+LOCK_MAX_BYTES = 16 * 1024 * 1024
+"""Size of `toolcrib.lock`: a line of about 200 bytes for each of 25,000 tools is 5 MB."""
+
+INTAKE_REPORTS = 100
+"""Lines that one look at the sources may add to the log and the feed; the rest is counted."""
+
 QUERY_MAX_CHARS = 512
 """A longer query is cut: it is a sentence, not a document."""
 

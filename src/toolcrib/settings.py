@@ -22,6 +22,8 @@ from toolcrib.limits import (
 
 Mode = Literal["auto", "on", "off"]
 Verdict = Literal["allow", "ask", "deny"]
+PinMode = Literal["off", "warn", "enforce"]
+ScreeningMode = Literal["off", "warn", "hold", "strict"]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 
@@ -131,7 +133,19 @@ class Settings(_Section, frozen=True):
     approvals: ApprovalSettings = ApprovalSettings()
     limits: LimitSettings = LimitSettings()
     activity: ActivitySettings = ActivitySettings()
+<<<<<<< HEAD
     agent: AgentSettings = AgentSettings()
+=======
+    pins: PinMode = "warn"
+    """What happens to a tool of an MCP source whose definition or launch is not as `toolcrib.lock` approves it:
+    `off` compares nothing, `warn` serves and reports it, `enforce` holds it back (everything, if there is no lock)."""
+    lock: str | None = None
+    """The lock file, relative to the configuration file; `toolcrib.lock` beside it if not given."""
+    screening: ScreeningMode = "hold"
+    """What happens to a tool of an MCP source that looks wrong: `off` looks at nothing, `warn` reports, `hold` holds
+    back hard findings (hidden characters, encoded or self-concealing orders, look-alike names) and reports the rest,
+    `strict` holds back whatever has a finding. What the lock approves as it stands is never held back for it."""
+>>>>>>> main
     python: dict[str, PythonSourceSettings] = {}
     """Toolset name → module."""
     plugins: bool = False

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from toolcrib.agent.reveal import chars_of
 from toolcrib.assembly import Turn
 from toolcrib.bridge import BRIDGE_NAMES, BRIDGE_TOOLSET
-from toolcrib.definitions import JsonObject
+from toolcrib.definitions import Json, JsonObject
 from toolcrib.session import Answer
 from toolcrib.tokens import estimate_tokens
 
@@ -66,7 +66,7 @@ class Account:
             else:
                 continue
             discovery += 1
-            self._carried += chars_of(answer.call.arguments) + chars_of(answer.result.text)
+            self._carried += _text_chars(answer.call.arguments) + len(answer.result.text)
         self._carried += revealed_chars
         if answers and discovery == len(answers):
             self.attached_tokens -= self._direct
@@ -88,3 +88,8 @@ class Account:
             f"tools so far: {self.tokens:,} tokens in {self.requests} requests; "
             f"all attached: {self.attached_tokens:,} ({self.saved_pct:.0f} % saved)"
         )
+
+
+def _text_chars(arguments: Json) -> int:
+    """Characters of arguments as the model wrote them."""
+    return len(arguments) if isinstance(arguments, str) else chars_of(arguments)

@@ -2,7 +2,11 @@
 
 import typer
 
+<<<<<<< HEAD
 from toolcrib.cli import chat, describe, eval, run, search, tokens, version
+=======
+from toolcrib.cli import describe, eval, pins, search, tokens, version
+>>>>>>> main
 
 
 def build_app() -> typer.Typer:
@@ -18,7 +22,11 @@ def build_app() -> typer.Typer:
     app.command("search")(search.search)
     app.command("describe")(describe.describe)
     app.command("eval")(eval.evaluate)
+<<<<<<< HEAD
     app.command("chat")(chat.chat)
     app.command("run")(run.run)
+=======
+    app.add_typer(pins.build_pins(), name="pins")
+>>>>>>> main
     app.command("version")(version.version)
     return app
