@@ -39,11 +39,8 @@ IMPLEMENTED = {
     "X13": "one list of stages",
     "X14": "approval binds to what finally runs, once, with expiry",
     "X15": "activity: one event per stage",
-<<<<<<< HEAD
-    "X28": "a reference agent that closes the loop: core tools, sub-agents, scheduled turns, the feed",
-=======
     "X21": "intake: what is hidden, changed or new is found, reported and held back before a model reads it",
->>>>>>> main
+    "X28": "a reference agent that closes the loop: core tools, sub-agents, scheduled turns, the feed",
 }
 
 LATER: dict[str, str] = {}

@@ -133,9 +133,6 @@ class Settings(_Section, frozen=True):
     approvals: ApprovalSettings = ApprovalSettings()
     limits: LimitSettings = LimitSettings()
     activity: ActivitySettings = ActivitySettings()
-<<<<<<< HEAD
-    agent: AgentSettings = AgentSettings()
-=======
     pins: PinMode = "warn"
     """What happens to a tool of an MCP source whose definition or launch is not as `toolcrib.lock` approves it:
     `off` compares nothing, `warn` serves and reports it, `enforce` holds it back (everything, if there is no lock)."""
@@ -145,7 +142,7 @@ class Settings(_Section, frozen=True):
     """What happens to a tool of an MCP source that looks wrong: `off` looks at nothing, `warn` reports, `hold` holds
     back hard findings (hidden characters, encoded or self-concealing orders, look-alike names) and reports the rest,
     `strict` holds back whatever has a finding. What the lock approves as it stands is never held back for it."""
->>>>>>> main
+    agent: AgentSettings = AgentSettings()
     python: dict[str, PythonSourceSettings] = {}
     """Toolset name → module."""
     plugins: bool = False

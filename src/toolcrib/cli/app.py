@@ -2,11 +2,7 @@
 
 import typer
 
-<<<<<<< HEAD
-from toolcrib.cli import chat, describe, eval, run, search, tokens, version
-=======
-from toolcrib.cli import describe, eval, pins, search, tokens, version
->>>>>>> main
+from toolcrib.cli import chat, describe, eval, pins, run, search, tokens, version
 
 
 def build_app() -> typer.Typer:
@@ -22,11 +18,8 @@ def build_app() -> typer.Typer:
     app.command("search")(search.search)
     app.command("describe")(describe.describe)
     app.command("eval")(eval.evaluate)
-<<<<<<< HEAD
+    app.add_typer(pins.build_pins(), name="pins")
     app.command("chat")(chat.chat)
     app.command("run")(run.run)
-=======
-    app.add_typer(pins.build_pins(), name="pins")
->>>>>>> main
     app.command("version")(version.version)
     return app
