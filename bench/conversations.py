@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import orjson
+from examples.stdlib_toolsets import stdlib_toolsets
 
 from bench.needs import NEEDS, SCIENCE_NEEDS, Need
 from bench.picture import draw_lines
@@ -171,9 +172,6 @@ class Played:
 
 def catalog(kind: Catalog) -> list[Functions]:
     """Exactly 226 real functions: all that are needed, and others of the same toolsets in turn."""
-    sys.path.insert(0, str(ROOT / "examples"))
-    from stdlib_toolsets import stdlib_toolsets
-
     toolsets = stdlib_toolsets()
     if kind == "science":
         import numpy as np

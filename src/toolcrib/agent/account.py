@@ -39,8 +39,6 @@ class Account:
     def note_request(self, turn: Turn, tools: Sequence[JsonObject]) -> None:
         """Takes one request with this array."""
         self.requests += 1
-        loaded = [tool for tool in tools if not tool.get("defer_loading")]
-        self.tokens += estimate_tokens(chars_of(list(loaded)) + self._carried)
         current = turn.current
         visible = sum(
             tool.chars
@@ -49,6 +47,11 @@ class Account:
         )
         self._direct = estimate_tokens(visible + current.catalog.chars)
         self.attached_tokens += self._direct
+        if turn.activated:
+            loaded = sum(chars_of(tool) for tool in tools if not tool.get("defer_loading"))
+            self.tokens += estimate_tokens(loaded + self._carried)
+        else:
+            self.tokens += estimate_tokens(sum(tool.chars for tool in turn.assembly.tools) + self._carried)
 
     def note_answers(self, answers: Sequence[Answer], revealed_chars: int = 0) -> None:
         """Takes the answers to one reply."""

@@ -22,9 +22,10 @@ _REFUSALS = frozenset({400, 404, 405, 415, 422, 501})
 class _Client:
     """What both wire formats of OpenAI share."""
 
-    def __init__(self, settings: AgentSettings, *, key: str) -> None:
+    def __init__(self, settings: AgentSettings, *, key: str, options: JsonObject | None = None) -> None:
         self.name = str(settings.model)
-        self._settings = settings
+        self.options = options or {}
+        """More fields for every request, such as `temperature`."""
         self._client = AsyncOpenAI(api_key=key, base_url=settings.endpoint, timeout=settings.timeout_s)
         self.endpoint = str(self._client.base_url)
 
@@ -65,6 +66,7 @@ class ChatModel(_Client):
             "messages": [{"role": "system", "content": system}, *items],
             "stream": True,
             "stream_options": {"include_usage": True},
+            **self.options,
         }
         if tools:
             request["tools"] = list(tools)
@@ -156,6 +158,7 @@ class ResponsesModel(_Client):
             "store": False,
             "stream": True,
             "include": ["reasoning.encrypted_content"],
+            **self.options,
         }
         if tools:
             request["tools"] = list(tools)
