@@ -4,12 +4,14 @@ import typer
 
 from toolcrib.cli import (
     call,
+    chat,
     config,
     describe,
     eval,
     install,
     learn,
     pins,
+    run,
     search,
     serve,
     token,
@@ -40,5 +42,7 @@ def build_app() -> typer.Typer:
     app.command("uninstall")(uninstall.uninstall)
     app.add_typer(config.build_app(), name="config")
     app.command("learn")(learn.learn)
+    app.command("chat")(chat.chat)
+    app.command("run")(run.run)
     app.command("version")(version.version)
     return app
