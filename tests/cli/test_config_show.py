@@ -41,6 +41,9 @@ def test_secrets_are_not_shown() -> None:
     )
     assert masked("tools.tool_search.listing_max_tokens", 4000) == 4000
     assert masked("tools.core", ["read_file"]) == ["read_file"]
+    args = ["mcp-remote", "https://h", "--header", "Authorization: Bearer abc.def", "--api-key", "s3cret", "--port=1"]
+    shown = masked("mcpServers.x.args", args)
+    assert shown == ["mcp-remote", "https://h", "--header", "Authorization: Bearer ***", "--api-key", "***", "--port=1"]
 
 
 def test_wrong_use_is_one_sentence(home: Path, terminal: Terminal) -> None:

@@ -1,5 +1,6 @@
 """From a person's own files to the gateway and back, on the command line."""
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,10 @@ import yaml
 from tests.cli.terminal import Terminal
 from tests.clients.samples import SAMPLES, Sample
 
+from toolcrib.clients import install as installing
+from toolcrib.clients.files import write_whole
 from toolcrib.clients.jsonc import read_jsonc
+from toolcrib.errors import ConfigError
 
 by_client = pytest.mark.parametrize("sample", SAMPLES, ids=[sample.client for sample in SAMPLES])
 
@@ -304,6 +308,42 @@ def test_a_place_that_cannot_be_written_leaves_the_client_as_it_is(home: Path, t
     refused = terminal.run("install", "cursor")
     assert refused.code == 2 and "cannot be written" in refused.err and len(refused.err.splitlines()) == 1
     assert tree(home) == before
+
+
+@pytest.mark.requirement("X24")
+def test_all_is_all_or_nothing(home: Path, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    for sample in SAMPLES[:4]:
+        place(home, sample)
+    before = tree(home)
+    written: list[Path] = []
+
+    def write_or_fail(path: Path, content: bytes, *, mode: int | None = None) -> None:
+        written.append(path)
+        if path.name == "mcp.json" and path.parent.name == ".cursor":
+            raise ConfigError(f"{path}: cannot be written: no space left.")
+        write_whole(path, content, mode=mode)
+
+    monkeypatch.setattr(installing, "write_whole", write_or_fail)
+    refused = terminal.run("install", "--all")
+    assert refused.code == 2 and "no space left" in refused.err and len(refused.err.splitlines()) == 1
+    assert any(path.name == ".claude.json" for path in written)
+    assert tree(home) == before
+
+
+@pytest.mark.requirement("X24")
+def test_secrets_in_arguments_and_addresses_are_not_shown(home: Path, terminal: Terminal) -> None:
+    entry = {
+        "command": "npx",
+        "args": ["mcp-remote", "https://h/mcp", "--header", "Authorization: Bearer tok-12345", "--api-key=key-67890"],
+    }
+    servers = {"a": entry, "b": {"url": "https://me:pass-111@h/mcp?token=tok-222"}}
+    path = home / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"mcpServers": servers}, indent=2), encoding="utf-8")
+    shown = terminal.run("install", "cursor", "--dry-run").out
+    assert "mcp-remote" in shown and "Authorization: Bearer ***" in shown
+    for secret in ("tok-12345", "key-67890", "pass-111", "tok-222"):
+        assert secret not in shown
 
 
 @pytest.mark.requirement("X24")

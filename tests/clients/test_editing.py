@@ -37,6 +37,14 @@ def jsonc_files(draw: st.DrawFn) -> tuple[str, list[str]]:
     return text, servers
 
 
+def as_written(text: str, data: st.DataObject) -> str:
+    """With the line breaks of another system, or without the last one."""
+    text = text.replace("\n", "\r\n") if data.draw(st.booleans()) else text
+    # A text block at the very end means something else with a line break than without: that is refused, not tried.
+    bare = data.draw(st.booleans()) and not text.rstrip().endswith("lines")
+    return text.rstrip("\r\n") if bare else text
+
+
 def comments(text: str) -> int:
     return text.count("/* c") + text.count("// {") + text.count("/**/")
 
@@ -83,7 +91,9 @@ def test_toml_keeps_everything_but_the_servers(servers: list[str], data: st.Data
             lines.append(f'mcp_servers.{key}.command = "c"\nmcp_servers.{key}.args = {args}\n')
         lines.append(data.draw(between))
     lines.append('[other]\nx = """\n[mcp_servers.no]\n"""\n')
-    text = "".join(lines)
+    if data.draw(st.booleans()):
+        lines.pop()
+    text = as_written("".join(lines), data)
     before = tomllib.loads(text)
     going = data.draw(st.lists(st.sampled_from(servers), min_size=1, unique=True))
     new, pieces = replace_servers(text, "toml", ("mcp_servers",), going, ENTRY)
@@ -110,6 +120,7 @@ def test_yaml_keeps_everything_but_the_servers(servers: list[str], data: st.Data
         data.draw(between) + data.draw(st.sampled_from(shapes)).format(name) for name in servers
     )
     text += data.draw(between) + data.draw(st.sampled_from(["", "z:\n  - 1\n"]))
+    text = as_written(text, data)
     before = yaml.safe_load(text)
     going = data.draw(st.lists(st.sampled_from(servers), min_size=1, unique=True))
     new, pieces = replace_servers(text, "yaml", ("mcp_servers",), going, ENTRY)

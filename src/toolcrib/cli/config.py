@@ -83,7 +83,10 @@ def origin_of(key: str, origins: Mapping[str, str]) -> str:
 def masked(key: str, value: Json) -> Json:
     """The value as a screen may show it. A reference to a variable is no secret."""
     if isinstance(value, list):
-        return [masked(key, item) for item in value]
+        from toolcrib.clients.secrets import argument_secrets, hide
+
+        hidden = set(argument_secrets([item for item in value if isinstance(item, str)]))
+        return [hide(item, hidden) if isinstance(item, str) else item for item in value]
     if not isinstance(value, str) or not value or _REFERENCE.fullmatch(value):
         return value
     if _SECRET_KEY.search(key) or _SECRET_SECTION.search(key):

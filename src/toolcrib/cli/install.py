@@ -36,12 +36,11 @@ def install(
     Example: toolcrib install claude-code --dry-run
     """
     from toolcrib.cli.surroundings import read_surroundings
-    from toolcrib.clients.install import apply_install, report_of
+    from toolcrib.clients.install import report_of
 
     plans = plan_all(read_surroundings(), client=client, every=all, only=only or [], scope=scope)
     if not dry_run:
-        for plan in plans:
-            apply_install(plan)
+        apply_all(plans)
     if json:
         print_json([{**report_of(plan), "changed": not dry_run, **_diff(plan, dry_run)} for plan in plans])
         return
@@ -101,6 +100,23 @@ def _nothing(families: "Sequence[Family]", around: "Surroundings", scope: str) -
     return f"{place.path}: has no servers{other}."
 
 
+def apply_all(plans: "Sequence[InstallPlan]") -> None:
+    """All of them, or none: if one cannot be written, those before it are taken back. Raises `ConfigError`."""
+    from toolcrib.clients.install import apply_install
+    from toolcrib.clients.uninstall import apply_uninstall, plan_uninstall
+    from toolcrib.errors import ConfigError
+
+    done: list[InstallPlan] = []
+    try:
+        for plan in plans:
+            apply_install(plan)
+            done.append(plan)
+    except ConfigError:
+        for plan in reversed(done):
+            apply_uninstall(plan_uninstall(plan.family, plan.path, plan.manifest))
+        raise
+
+
 def choose_families(client: str | None, *, every: bool) -> "Sequence[Family]":
     """One family or all of them. Raises `ConfigError`."""
     from toolcrib.clients import FAMILIES, require_family
@@ -133,7 +149,8 @@ def _worth(configs: "Sequence[ClientConfig]") -> bool:
 
 
 def _diff(plan: "InstallPlan", dry_run: bool) -> dict[str, str]:
-    from toolcrib.clients.install import diff_of, secrets_of
+    from toolcrib.clients.install import diff_of
+    from toolcrib.clients.secrets import secrets_of
 
     return {"diff": diff_of(plan.path, plan.original, plan.written, secrets_of(plan.moved))} if dry_run else {}
 

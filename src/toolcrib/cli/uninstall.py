@@ -62,7 +62,7 @@ def _show(plan: "UninstallPlan", *, dry_run: bool) -> None:
 
 def _secrets(plan: "UninstallPlan") -> frozenset[str]:
     from toolcrib.clients.base import as_object
-    from toolcrib.clients.install import secrets_of
+    from toolcrib.clients.secrets import secrets_of
 
     servers = [
         plan.family.read(name, as_object(raw) or {})  # pyright: ignore[reportArgumentType]

@@ -8,12 +8,13 @@ that the way back needs is on the disk.
 import difflib
 import hashlib
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from toolcrib.clients.base import ENTRY, ClientConfig, ClientServer, Family
 from toolcrib.clients.editing import replace_servers
-from toolcrib.clients.files import decode, digest_of, encode_like, load_bytes, mode_of, place_of, write_whole
+from toolcrib.clients.files import decode, digest_of, encode_like, load_bytes, mode_of, place_of, remove, write_whole
 from toolcrib.clients.jsonc import TextError
 from toolcrib.clients.manifest import (
     PRIVATE,
@@ -26,13 +27,13 @@ from toolcrib.clients.manifest import (
     load_manifest,
     manifest_path,
 )
+from toolcrib.clients.secrets import hide
 from toolcrib.clients.servers import gateway_entry, gateway_names, gateway_obstacle
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import ConfigError
 from toolcrib.intake.naming import nearest
 
 _DIGEST_CHARS = 8
-_SECRET_MIN_CHARS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,11 +162,19 @@ def apply_install(plan: InstallPlan) -> None:
             raise ConfigError(f"{file}: is there already: move it away, then install again.")
     if load_bytes(plan.path) != plan.original:
         raise ConfigError(f"{plan.path}: has just been changed by somebody else: install again.")
-    for file, content in plan.gateway_files:
-        write_whole(file, content, mode=PRIVATE)
-    write_whole(backup_path(plan.path), plan.original, mode=(plan.manifest.mode or PRIVATE) & PRIVATE)
-    write_whole(manifest_path(plan.path), encode_manifest(plan.manifest), mode=PRIVATE)
-    write_whole(plan.path, plan.written)
+    backup, manifest = backup_path(plan.path), manifest_path(plan.path)
+    try:
+        for file, content in plan.gateway_files:
+            write_whole(file, content, mode=PRIVATE)
+        write_whole(backup, plan.original, mode=(plan.manifest.mode or PRIVATE) & PRIVATE)
+        write_whole(manifest, encode_manifest(plan.manifest), mode=PRIVATE)
+        write_whole(plan.path, plan.written)
+    except ConfigError:
+        # The client's file comes last: if anything failed, it is as it was, and the rest is of no use.
+        for file in (*(file for file, _ in plan.gateway_files), manifest, backup):
+            with suppress(ConfigError):
+                remove(file)
+        raise
 
 
 def diff_of(path: Path, before: bytes, after: bytes, secrets: Collection[str] = ()) -> str:
@@ -174,28 +183,7 @@ def diff_of(path: Path, before: bytes, after: bytes, secrets: Collection[str] = 
     old, new = (content.decode("utf-8", "replace").splitlines(keepends=True) for content in (before, after))
     lines = difflib.unified_diff(old, new, fromfile=name, tofile=name)
     text = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, "***")
-    return text
-
-
-def secrets_of(servers: Sequence[ClientServer]) -> frozenset[str]:
-    """Texts that a screen should not show: the values of variables and headers."""
-    found: set[str] = set()
-    for server in servers:
-        for key in ("env", "headers", "http_headers"):
-            value = server.raw.get(key)
-            found.update(item for item in _texts(value) if len(item) >= _SECRET_MIN_CHARS)
-        found.update(
-            item for item in (*server.env.values(), *server.headers.values()) if len(item) >= _SECRET_MIN_CHARS
-        )
-    return frozenset(found)
-
-
-def _texts(value: object) -> list[str]:
-    if isinstance(value, dict):
-        return [item for item in value.values() if isinstance(item, str)]  # pyright: ignore[reportUnknownVariableType]
-    return []
+    return hide(text, secrets)
 
 
 def _require_fresh(family: Family, path: Path, original: bytes, configs: Sequence[ClientConfig]) -> None:

@@ -1,6 +1,6 @@
 """Changing a text by replacing spans of it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -40,3 +40,14 @@ def line_end(text: str, at: int) -> int:
 def newline_of(text: str) -> str:
     """The line break that the text uses."""
     return "\r\n" if "\r\n" in text else "\n"
+
+
+def join_lines(pieces: Sequence[str], text: str, end: int) -> str:
+    """The pieces one after the other, to stand in the text before `end`.
+
+    The last line of a file may lack its line break; it gets one where something follows.
+    """
+    newline = newline_of(text)
+    joined = "".join(piece if piece.endswith("\n") else piece + newline for piece in pieces)
+    bare = bool(pieces) and not pieces[-1].endswith("\n") and end == len(text)
+    return joined.removesuffix(newline) if bare else joined

@@ -13,7 +13,7 @@ from typing import cast
 
 from toolcrib.clients.base import ENTRY, Section
 from toolcrib.clients.jsonc import TextError
-from toolcrib.clients.spans import Change, apply_changes, line_end, newline_of
+from toolcrib.clients.spans import Change, apply_changes, join_lines, line_end, newline_of
 from toolcrib.definitions import Json, JsonObject
 
 _KEY = re.compile(r"""[ \t]*(?:([A-Za-z0-9_-]+)|"((?:[^"\\]|\\.)*)"|'([^']*)')[ \t]*""")
@@ -76,7 +76,7 @@ def put_back(text: str, section: Section, pieces: Sequence[str]) -> str:
         raise TextError(f"there is no `{ENTRY}` any more", 0)
     blocks = _blocks(text, ours)
     changes = [Change(start, end, "") for start, end in blocks]
-    changes[0] = Change(blocks[0][0], blocks[0][1], "".join(pieces))
+    changes[0] = Change(blocks[0][0], blocks[0][1], join_lines(pieces, text, blocks[0][1]))
     return apply_changes(text, changes)
 
 

@@ -12,7 +12,7 @@ import yaml
 
 from toolcrib.clients.base import ENTRY, Section
 from toolcrib.clients.jsonc import TextError
-from toolcrib.clients.spans import Change, apply_changes, line_end, line_start, newline_of
+from toolcrib.clients.spans import Change, apply_changes, join_lines, line_end, line_start, newline_of
 from toolcrib.definitions import Json, JsonObject
 
 
@@ -40,7 +40,7 @@ def replace_servers(text: str, section: Section, names: Collection[str], entry: 
     ours = _lines(entry, " " * column).replace("\n", newline_of(text))
     changes = [Change(start, end, "") for start, end in spans]
     changes[0] = Change(spans[0][0], spans[0][1], ours)
-    return apply_changes(text, changes), [_ended(text[start:end], text) for start, end in spans]
+    return apply_changes(text, changes), [text[start:end] for start, end in spans]
 
 
 def put_back(text: str, section: Section, pieces: Sequence[str]) -> str:
@@ -53,7 +53,7 @@ def put_back(text: str, section: Section, pieces: Sequence[str]) -> str:
     if node.flow_style:
         return apply_changes(text, [Change(key.start_mark.index, _end(text, value), ", ".join(pieces))])
     start, end = line_start(text, key.start_mark.index), line_end(text, _end(text, value))
-    return apply_changes(text, [Change(start, end, "".join(pieces))])
+    return apply_changes(text, [Change(start, end, join_lines(pieces, text, end))])
 
 
 def _replace_in_flow(
@@ -72,10 +72,6 @@ def _lines(entry: JsonObject, indent: str) -> str:
     """The gateway's entry as a block. JSON texts are YAML texts, whatever they hold."""
     body = "".join(f"{indent}  {key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in entry.items())
     return f"{indent}{ENTRY}:\n{body}"
-
-
-def _ended(piece: str, text: str) -> str:
-    return piece if piece.endswith("\n") else piece + newline_of(text)
 
 
 def _require_section(text: str, section: Section) -> yaml.MappingNode:

@@ -47,6 +47,8 @@ class ClientApprover:
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._key = secrets.token_bytes(32)
+        self._used: dict[str, int] = {}
+        """Seals that have been answered, until they expire: one answer counts once."""
 
     async def __call__(self, request: ApprovalRequest) -> bool:
         """Whether they agree. Raises `CallError`."""
@@ -74,6 +76,7 @@ class ClientApprover:
             raise InputNeeded(question, self._seal(request.binding))
         if not isinstance(answer, Mapping):
             raise InputNeeded(question, state)
+        self._use_up(state)
         exchange.take_answers({})
         return _agrees(dict(answer))
 
@@ -84,9 +87,20 @@ class ClientApprover:
     def _is_sealed(self, state: str, binding: str) -> bool:
         head, _, rest = state.partition(".")
         expires, _, mac = rest.partition(".")
-        if head != "toolcrib" or not expires.isdigit() or len(expires) > 12 or int(expires) < self._clock():
+        if (
+            state in self._used
+            or head != "toolcrib"
+            or not expires.isdigit()
+            or len(expires) > 12
+            or int(expires) < self._clock()
+        ):
             return False
         return hmac.compare_digest(mac, self._mac(binding, int(expires)))
+
+    def _use_up(self, state: str) -> None:
+        now = self._clock()
+        self._used = {seal: expires for seal, expires in self._used.items() if expires >= now}
+        self._used[state] = int(state.split(".")[1])
 
     def _mac(self, binding: str, expires: int) -> str:
         return hmac.new(self._key, f"{binding}.{expires}".encode(), hashlib.sha256).hexdigest()

@@ -55,8 +55,12 @@ class Calibration:
     """Log odds that the first hit is right."""
     fits: Line = Line(nearest=1.0, elsewhere=-1.0, words=0.1, lead=0.0, offset=0.0)
     """The greater, the more likely that something fits: how much nearer this index is than tools at large."""
-    floor: float = -0.14
-    """Below this value of `fits` the search abstains; 0.9 % of the answerable development queries are."""
+    floor: float = -0.16
+    """Below this value of `fits` the search abstains, unless it is sure for one of the two reasons below."""
+    sure_meaning: float = 0.35
+    """Nearness here from which on something fits, however much better tools elsewhere would."""
+    sure_words: float = 0.3
+    """Share of the query's words that one tool holds from which on something fits."""
 
     def confidence(self, signals: Signals) -> float:
         """How likely the best hit is what was meant, 0 to 1."""
@@ -64,4 +68,5 @@ class Calibration:
 
     def abstains(self, signals: Signals) -> bool:
         """Whether nothing fits."""
-        return self.fits.value(signals) < self.floor
+        sure = signals.nearest >= self.sure_meaning or signals.words >= self.sure_words
+        return not sure and self.fits.value(signals) < self.floor

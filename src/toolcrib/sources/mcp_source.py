@@ -89,6 +89,8 @@ class McpSource:
         self.templates: tuple[JsonObject, ...] = ()
         self.requests = 0
         """Calls sent to the server."""
+        self.refreshes = 0
+        """Times that its lists were read again because it said that they changed."""
         prefix = self.options.prefix
         self.prefix = safe_prefix(server) if prefix is None else prefix
         self._toolset = Toolset(name=ToolsetName(f"mcp-{server}"), origin="mcp", tools=(), prefix=self.prefix)
@@ -160,6 +162,11 @@ class McpSource:
     def is_up(self) -> bool:
         """Whether the server is connected."""
         return any(lane.is_up for lane in self._lanes.values())
+
+    @property
+    def garbage(self) -> int:
+        """Lines of the server that were no messages, since it was started last."""
+        return max((getattr(lane.link, "garbage", 0) for lane in self._lanes.values()), default=0)
 
     @property
     def peer(self) -> Peer | None:
@@ -332,6 +339,7 @@ class McpSource:
             lane = self._lane(None)
             if lane.link is None or lane.peer is None:
                 return
+            self.refreshes += 1
             try:
                 await self._read_lists(lane.link, lane.peer, kinds)
                 self._mark(None)

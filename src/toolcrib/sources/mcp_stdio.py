@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
@@ -75,7 +76,6 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
             )
         except OSError as error:
             raise SourceUnavailable(f"`{command.argv[0]}` cannot be started: {error.strerror or error}") from None
-        guard.watch(link.pid)
         return link
 
     # What the event loop calls
@@ -84,6 +84,7 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
         """The process runs."""
         self._transport = cast("asyncio.SubprocessTransport", transport)
         self.pid = self._transport.get_pid()
+        self._guard.watch(self.pid)
         self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
@@ -131,23 +132,23 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
         self.fail(self.reason or "it was stopped")
         if self._stdin is not None:
             self._stdin.close()
-        for number in (None, signal.SIGTERM):
-            if number is not None:
-                signal_group(self.pid, number)
-            try:
-                async with asyncio.timeout(TERMINATE_S):
-                    await self._exited.wait()
-                break
-            except TimeoutError:
-                continue
-        self._kill()
-        if self._transport is not None:
-            try:
-                async with asyncio.timeout(TERMINATE_S):
-                    await self._exited.wait()
-            except TimeoutError:
-                logger.warning("%s: process %d does not end", self.name, self.pid)
-            self._transport.close()
+        try:
+            if not await self._ended():
+                signal_group(self.pid, signal.SIGTERM)
+                await self._ended()
+        finally:
+            # Also if nobody has the patience to wait: nothing is left running.
+            self._kill()
+            if self._transport is not None:
+                self._transport.close()
+        if not await self._ended():
+            logger.warning("%s: process %d does not end", self.name, self.pid)
+
+    async def _ended(self) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(TERMINATE_S):
+                await self._exited.wait()
+        return self._exited.is_set()
 
     def _kill(self) -> None:
         if self.pid:

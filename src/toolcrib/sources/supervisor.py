@@ -99,6 +99,7 @@ class Lane:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._retry_at = 0.0
+        self._endings: set[asyncio.Task[None]] = set()
         self._starts = 0
         self.link: Link | None = None
         self.peer: Peer | None = None
@@ -157,7 +158,7 @@ class Lane:
                 raise
         # It died of the question: ask it the old way from now on (three of 302 real servers need this).
         logger.info("%s: ended when asked the modern way; started again the old way", self.name)
-        await link.close()
+        await self._drop()
         self._era = "legacy"
         self.link = link = await self._connect()
         return link, await shake_hands(link, era="legacy")
@@ -174,6 +175,11 @@ class Lane:
             await self._drop()
 
     async def _drop(self) -> None:
+        """Ends the connection; whoever loses patience leaves an ending that goes on."""
         link, self.link, self.peer = self.link, None, None
         if link is not None:
-            await link.close()
+            task = asyncio.get_running_loop().create_task(link.close())
+            self._endings.add(task)
+            task.add_done_callback(self._endings.discard)
+        if self._endings:
+            await asyncio.shield(asyncio.gather(*self._endings))
