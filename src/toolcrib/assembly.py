@@ -12,7 +12,7 @@ from typing import cast
 
 import orjson
 
-from toolcrib.bridge import bridge_tools
+from toolcrib.bridge import LISTING_INTRO, bridge_tools
 from toolcrib.catalog import Catalog
 from toolcrib.core import CoreSet
 from toolcrib.definitions import DialectName, JsonObject, Tool
@@ -142,7 +142,7 @@ def build_assembly(
         budget = settings.listing_max_tokens or min(
             LISTING_DEFAULT_TOKENS, decision.threshold or LISTING_DEFAULT_TOKENS
         )
-        listing = renderer.render(catalog, mode=settings.listing, max_tokens=budget)
+        listing = renderer.render(catalog, mode=settings.listing, max_chars=budget * 4 - len(LISTING_INTRO))
         tail = bridge_tools(listing.text)
         bridge_cost = estimate_tokens(sum(tool.chars for tool in bridge_tools()))
     else:

@@ -13,6 +13,7 @@ from typing import cast
 import orjson
 
 from toolcrib.definitions import (
+    BRIDGE_NAMES,
     Json,
     JsonObject,
     ModelCall,
@@ -26,7 +27,7 @@ from toolcrib.definitions import (
 )  # fmt: skip
 from toolcrib.dialects.base import kind_of
 from toolcrib.errors import InvalidCall
-from toolcrib.intake.naming import BRIDGE_NAMES, fold, is_reserved
+from toolcrib.intake.naming import fold, is_reserved
 from toolcrib.limits import ARGUMENTS_MAX_BYTES, ARGUMENTS_MAX_DEPTH, NAMES_PER_DESCRIBE, QUERIES_PER_SEARCH
 
 TOOL_SEARCH, TOOL_DESCRIBE, TOOL_CALL = BRIDGE_NAMES
@@ -37,7 +38,7 @@ _SEARCH_TEXT = (
     "Hits show how to call them. Search before you say that something cannot be done; "
     "only an empty answer means no such tool."
 )
-_LISTING_TEXT = " If you see the name below, skip the search. Prefix + name:"
+LISTING_INTRO = " If you see the name below, skip the search. Prefix + name:"
 _DESCRIBE_TEXT = "Full schema of a found tool, if its signature is not enough."
 _CALL_TEXT = "Run a found or named tool, as if you had called it directly. Never for tools of this list."
 
@@ -102,7 +103,7 @@ def _traits(name: str) -> Traits:
 
 
 def _definitions(listing: str) -> tuple[JsonObject, ...]:
-    search = _SEARCH_TEXT + (_LISTING_TEXT + listing if listing else "")
+    search = _SEARCH_TEXT + (LISTING_INTRO + listing if listing else "")
     return (
         _function(TOOL_SEARCH, search, {"query": {"type": "string"}, "limit": {"type": "integer"}}, ["query"]),
         _function(TOOL_DESCRIBE, _DESCRIBE_TEXT, {"name": {"type": "string"}}, ["name"]),

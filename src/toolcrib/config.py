@@ -131,6 +131,8 @@ def _read_file(path: Path) -> JsonObject:
 
 def _expand_shorthand(data: Mapping[str, Json]) -> JsonObject:
     """`tool_search: true` means auto, `false` off; inside it, `enabled: true` means on (as YAML reads `on`)."""
+    # YAML reads `pins: off` as false.
+    data = {key: "off" if key in {"pins", "screening"} and value is False else value for key, value in data.items()}
     tools = data.get("tools")
     if not isinstance(tools, Mapping) or "tool_search" not in tools:
         return dict(data)
@@ -193,7 +195,7 @@ def _explain(message: str) -> str:
 def known_keys(path: str = "") -> tuple[str, ...]:
     """The keys of the section at a dotted path."""
     section: Any = Settings
-    for part in filter(None, path.split(".")):
+    for part in filter(None, path.replace("[...]", "").split(".")):
         if not hasattr(section, "__struct_fields__"):
             return ()
         hints = {item.name: item.type for item in msgspec.structs.fields(section)}

@@ -6,9 +6,10 @@ belongs to one session.
 
 import asyncio
 import logging
+import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,9 +26,13 @@ from toolcrib.execution.dispatch import Dispatcher, Runner
 from toolcrib.execution.executor import Executor
 from toolcrib.execution.hooks import Checkpoint, Guardrail, Hook, Progress
 from toolcrib.execution.validation import Validator
+from toolcrib.intake.admission import Admission, HeldBack, Intake, tell
+from toolcrib.intake.findings import Finding
+from toolcrib.intake.freezing import name_of
 from toolcrib.intake.naming import nearest
+from toolcrib.intake.pins import LOCK_NAME, Drift, Launched, Offer
 from toolcrib.inventory import Inventory, Selection, Selector, build_inventory
-from toolcrib.limits import CACHE_CATALOGS
+from toolcrib.limits import CACHE_CATALOGS, INTAKE_REPORTS
 from toolcrib.listing import ListingRenderer
 from toolcrib.names import Names
 from toolcrib.retrieval.base import Retriever
@@ -83,6 +88,7 @@ class Crib:
         progress: Sequence[Progress] = (),
         approver: Approver | None = None,
         retriever: Callable[[], Retriever] | None = None,
+        lock: Path | str | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
@@ -118,10 +124,15 @@ class Crib:
         search = self.settings.tools.tool_search
         self.discovery = Discovery(
             settings=search,
-            retriever=retriever or (lambda: _default_retriever(self.settings)),
+            retriever=retriever or (lambda: _default_retriever(self.settings, clock)),
             aliases=self.settings.tools.aliases,
         )
         self.assemblies = Assemblies(self.settings, self.core)
+        # A program that says nothing about a lock reads none: a file that happens to lie here approves nothing.
+        named = lock or self.settings.lock or (LOCK_NAME if self.settings.pins == "enforce" else None)
+        self.intake = Intake(
+            pins=self.settings.pins, screening=self.settings.screening, lock=Path(named) if named else None
+        )
         self.generation = 0
         """Counts every change of the inventory."""
         self._selector = Selector(self.core)
@@ -131,6 +142,9 @@ class Crib:
         self._owners: dict[str, Source] = {}
         self._snapshots: tuple[Sequence[Toolset], ...] = ()
         self._inventory = Inventory()
+        self._offers: tuple[Offer, ...] = ()
+        self._admission = Admission()
+        self._reported: set[HeldBack | Drift] = set()
         self._stale = False
         self._sessions = 0
         self._closed = False
@@ -144,6 +158,7 @@ class Crib:
         from toolcrib.config import load_settings, open_sources
 
         settings = load_settings(Path(path)).settings
+        options = {"lock": Path(path).parent / (settings.lock or LOCK_NAME), **options}
         return cls(*open_sources(settings), settings=settings, **options)  # pyright: ignore[reportArgumentType]
 
     async def __aenter__(self) -> Self:
@@ -210,6 +225,32 @@ class Crib:
         inventory = self.inventory
         return (*inventory.skipped, *(item for toolset in inventory.toolsets for item in toolset.skipped))
 
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """What the sources offer, before anything is held back: for the operator, never for a model."""
+        _ = self.inventory
+        return self._offers
+
+    @property
+    def held_back(self) -> tuple[HeldBack, ...]:
+        """Tools that no session gets, and why."""
+        _ = self.inventory
+        return self._admission.held_back
+
+    @property
+    def drifts(self) -> tuple[Drift, ...]:
+        """What is not as the lock file approves it; nothing if there is no lock file."""
+        _ = self.inventory
+        return self._admission.drifts
+
+    def screen(self) -> Mapping[str, tuple[Finding, ...]]:
+        """Every screening finding by tool, soft ones too. Takes about a millisecond a tool: for reports."""
+        return self.intake.findings([offer.toolset for offer in self.offers])
+
+    def refresh(self) -> None:
+        """Looks at the sources and the lock file again on the next assembly."""
+        self._stale = True
+
     # Sessions
 
     def session(
@@ -264,6 +305,11 @@ class Crib:
     def select(self, scope: Scope) -> Selection:
         """What a scope grants now."""
         return self._selector.select(self.inventory, scope)
+
+    def admit_definitions(self, definitions: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        """A host's own array without what is held back: it must not come in by the side door."""
+        held = {item.name for item in self._admission.held_back}
+        return [raw for raw in definitions if name_of(raw) not in held] if held else definitions
 
     def names_of(self, selection: Selection) -> Names:
         """The names of a selection."""
@@ -320,8 +366,42 @@ class Crib:
             for toolset in snapshot
         ]
         self._owners = {toolset.name: source for toolset, source in pairs}
-        self._inventory = build_inventory([toolset for toolset, _ in pairs])
+        self._offers = tuple(
+            Offer(toolset=toolset, source=source.name, launch=source.launch if isinstance(source, Launched) else None)
+            for toolset, source in pairs
+        )
+        self._admission = self.intake.admit(self._offers)
+        self._inventory = build_inventory(self._admission.toolsets)
         self.generation += 1
+        self._report_intake()
+
+    def _report_intake(self) -> None:
+        """Tells the log and the feed, once each, what was held back and what is not as approved."""
+        held = {(item.toolset, item.name) for item in self._admission.held_back}
+        news: list[tuple[HeldBack | Drift, str, str]] = [
+            (item, "held back", item.reason) for item in self._admission.held_back
+        ]
+        news += [
+            (item, "not as approved", f"the {'launch' if item.kind == 'launch' else 'definition'} is {tell(item)}")
+            for item in self._admission.drifts
+            if (item.toolset, item.name) not in held
+        ]
+        fresh = [entry for entry in news if entry[0] not in self._reported]
+        self._reported = {item for item, _, _ in news}
+        if len(fresh) > INTAKE_REPORTS:
+            logger.warning("%d more tools are held back or not as approved", len(fresh) - INTAKE_REPORTS)
+        for item, what, reason in fresh[:INTAKE_REPORTS]:
+            logger.warning("%s: %s/%s: %s", what, item.toolset, item.name, reason)
+            self.activity.record(
+                Event(
+                    stage="intake",
+                    outcome="refused" if isinstance(item, HeldBack) else "info",
+                    tool=item.name,
+                    toolset=item.toolset,
+                    reason=f"{what}: {reason}",
+                    at=self.activity.now(),
+                )
+            )
 
     def _require_toolsets(self, names: Iterable[str]) -> None:
         known = {toolset.name for toolset in self.inventory.toolsets} | set(self._sources)
@@ -330,7 +410,8 @@ class Crib:
             raise ConfigError(f"There is no toolset `{name}`{f': did you mean `{hint}`?' if hint else '.'}")
 
 
-def _default_retriever(settings: Settings) -> Retriever:
-    from toolcrib.retrieval.lexical import LexicalRetriever
+def _default_retriever(settings: Settings, clock: Callable[[], float]) -> Retriever:
+    # Here and not above: nobody pays for numpy before the first search.
+    from toolcrib.retrieval.factory import build_retriever
 
-    return LexicalRetriever()
+    return build_retriever(settings.tools.tool_search, clock=clock, environ=os.environ)

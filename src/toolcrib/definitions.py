@@ -22,6 +22,9 @@ ToolsetName = NewType("ToolsetName", str)
 Fingerprint = NewType("Fingerprint", str)
 """Hexadecimal BLAKE2b-128 of a canonical form: may decide approval, because nobody can craft a second one."""
 
+BRIDGE_NAMES = ("tool_search", "tool_describe", "tool_call")
+"""The three names that no source may use (S1), in the order in which they are shown (S2)."""
+
 Origin = Literal["mcp", "plugin", "host"]
 """Where a tool comes from. `host` is what nobody classified: it stays visible (S9)."""
 

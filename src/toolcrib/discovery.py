@@ -16,6 +16,7 @@ from toolcrib.bridge import TOOL_CALL, TOOL_DESCRIBE, Describe, Search
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import Json, JsonObject, Tool, Toolset, json_chars
 from toolcrib.errors import CallError, SearchRefused
+from toolcrib.intake.naming import fold
 from toolcrib.limits import DESCRIBE_MAX_CHARS, HIT_DESCRIPTION_MAX_CHARS
 from toolcrib.listing import first_sentence
 from toolcrib.names import Names
@@ -180,15 +181,18 @@ class Discovery:
         budget = self._settings.search_result_max_tokens
         matches: list[JsonObject] = []
         used = estimate_tokens(_size(body)) + 5
-        for item in found:
+        groups = _grouped(found)
+        for item, twins in groups:
             match = self._match(catalog, item, brief=item.tool.name in known, several=len(queries) > 1)
+            if twins:
+                match["same_as"] = twins
             cost = estimate_tokens(_size(match))
             if matches and used + cost > budget:
-                body["more"] = len(found) - len(matches)
+                body["more"] = len(groups) - len(matches)
                 break
             used += cost
             matches.append(match)
-        self._attach_schemas(matches, found, used, budget)
+        self._attach_schemas(matches, [item for item, _ in groups], used, budget)
         return {**body, "matches": matches}
 
     def _match(self, catalog: Catalog, item: _Found, *, brief: bool, several: bool) -> JsonObject:
@@ -232,6 +236,19 @@ def _merge(catalog: Catalog, rankings: Sequence[Ranking], limit: int) -> list[_F
                 scores[hit.key] = max(hit.score, scores.get(hit.key, hit.score))
     tools = ((catalog.get(name), name) for name in needs)
     return [_Found(tool, scores[name], tuple(sorted(needs[name]))) for tool, name in tools if tool is not None]
+
+
+def _grouped(found: Sequence[_Found]) -> list[tuple[_Found, list[str]]]:
+    """Hits with the names of their twins: the same tool on other servers is shown once and named."""
+    groups: dict[tuple[str, bytes], tuple[_Found, list[str]]] = {}
+    for item in found:
+        key = (fold(item.tool.leaf), item.tool.schema)
+        first = groups.get(key)
+        if first is None:
+            groups[key] = (item, [])
+        else:
+            first[1].append(item.tool.name)
+    return list(groups.values())
 
 
 def _nothing(catalog: Catalog, rankings: Sequence[Ranking]) -> JsonObject:

@@ -5,6 +5,7 @@
     ├── DefinitionError           definition_invalid      one tool's definition cannot be used
     ├── AssemblyError             core_tool_lost          an assembly would have dropped a core tool
     ├── RequiredToolsMissing      required_tools_missing  a turn cannot have what it was promised
+    ├── ModelUnavailable          model_unavailable       the embedding model cannot be read
     ├── SourceError               source_failed           a source cannot be reached or used
     │   ├── SourceUnavailable     source_unavailable
     │   └── SourceProtocolError   source_protocol
@@ -55,6 +56,12 @@ class AssemblyError(ToolcribError):
     """An assembly would have lost a core tool (S8)."""
 
     code = "core_tool_lost"
+
+
+class ModelUnavailable(ToolcribError):
+    """The embedding model is missing or damaged; lexical search works without it (K14)."""
+
+    code = "model_unavailable"
 
 
 class RequiredToolsMissing(ToolcribError):

@@ -19,7 +19,27 @@ EXPOSED_NAME_MAX_CHARS = 64
 """The longest tool name that model APIs accept."""
 
 TOOLS_PER_TOOLSET = 25_000
-"""A source that offers more is cut there, and reported. The largest real one has 401; a flat cloud API 3,320."""
+"""A source that offers more is cut there, and reported. The largest real one has 401; a flat cloud API
+3,320."""
+
+EXCERPT_MAX_CHARS = 120
+"""Text that a screening finding quotes: enough to recognise the place, too little to be a second payload."""
+
+SCREENED_MAX_CHARS = 131_072
+"""Characters of one definition that the phrase rules read, which takes them at most some tens of milliseconds. The
+largest of 7,915 real definitions has 94,000; what is not read is reported as such."""
+
+DECODED_RUNS = 64
+"""Encoded runs of one string that are decoded and read."""
+
+DECODED_MAX_CHARS = 8_192
+"""Characters of one encoded run that are decoded."""
+
+LOCK_MAX_BYTES = 16 * 1024 * 1024
+"""Size of `toolcrib.lock`: a line of about 200 bytes for each of 25,000 tools is 5 MB."""
+
+INTAKE_REPORTS = 100
+"""Lines that one look at the sources may add to the log and the feed; the rest is counted."""
 
 QUERY_MAX_CHARS = 512
 """A longer query is cut: it is a sentence, not a document."""
@@ -77,6 +97,15 @@ ACTIVITY_EVENTS = 10_000
 ACTIVITY_FILE_MAX_BYTES = 64 * 1024 * 1024
 """Size at which the JSONL feed is rotated; one older file is kept."""
 
+QUERY_WORDS_KEPT = 32
+"""Words of one search that the feed keeps, if it may keep any."""
+
+SEARCHES_REMEMBERED = 8
+"""Searches before a call that count as having led to it."""
+
+LEARNED_WORDS_PER_TOOL = 6
+"""Words that are proposed for one tool: more would make it answer to everything."""
+
 CACHE_CATALOGS = 64
 """Catalogs, and the assemblies made of them, that a crib keeps by content."""
 
@@ -93,6 +122,10 @@ SEARCHES_UNUSED = 24
 """Searches that found something new, one after the other, without any use of what they found."""
 
 # Retrieval: texts
+QUERY_MAX_TERMS = 128
+"""Terms of a query that are weighed: n-grams of a full query in a script without spaces are many."""
+QUERY_WORDS_CACHED = 4_096
+"""Query words that an index remembers the weights of, about 400 bytes each."""
 TERM_MAX_CHARS = 64
 """Characters of one unbroken run that are read: longer ones are encoded data, not words."""
 FIELD_MAX_RUNS = 400
@@ -105,11 +138,63 @@ ANALYSED_MAX_DOCUMENTS = 250_000
 """Analysed documents that a retriever keeps, about 300 bytes each."""
 VOCABULARY_MAX_TERMS = 1_000_000
 """Terms that a retriever numbers before it starts over; 100,000 real tools have about 110,000."""
+RUN_MEMO_MAX_RUNS = 50_000
+"""Written forms that a retriever remembers between two builds, about 200 bytes each."""
+DELTA_MAX_SHARE = 0.02
+"""Share of an index that may have changed before its postings are built anew instead of being amended."""
+DELTA_MIN_DOCUMENTS = 64
+"""Changed documents that are always amended: below this, a whole build costs more than every search saves."""
 
 
 # Retrieval: answers
 RESULTS_MAX_HITS = 100
 """Hits of one search, whatever limit was asked for."""
+SELECTION_MAX_ROWS = 4_096
+"""Rows that are looked at to find rivals of a toolset that fills an answer."""
+QUERY_MAX_CLAUSES = 4
+"""Clauses of a query that are also looked up each for itself; more is a text, not a request."""
+NEAREST_NAMES = 3
+"""Names that an abstaining search shows as the nearest."""
+
+
+# Retrieval: vectors
+SEMANTIC_WORD_MAX_CHARS = 128
+"""Characters of one unbroken run that are read: a sentence of a script without spaces, or encoded data."""
+SEMANTIC_WORDS_CACHED = 100_000
+"""Words whose rows a model remembers before it starts over; 100,000 real tools have about 110,000 terms."""
+SEMANTIC_FIELD_MAX_CHARS = 1_500
+"""Characters of one field that are embedded: what follows is detail, and dilutes the vector."""
+SEMANTIC_FIELD_MAX_ROWS = 160
+"""Rows of one field that are summed, for the same reason."""
+SEMANTIC_CACHED_DOCUMENTS = 150_000
+"""Document vectors that a model keeps by content before it starts over, about 400 bytes each."""
+SEMANTIC_EXACT_DOCUMENTS = 25_000
+"""Documents up to which every score is exact: 25 MB of vectors, 2.5 ms a query."""
+SEMANTIC_REFINED_DOCUMENTS = 2_000
+"""Nearest documents of a larger index whose scores are computed exactly."""
+
+
+# Retrieval: an embeddings endpoint of the operator's choice
+EMBEDDING_QUERY_BUDGET_S = 0.3
+"""Seconds that a search waits for its query's vector (D4)."""
+EMBEDDING_BREAKER_FAILURES = 3
+"""Failures in a row after which the endpoint is left alone for a while."""
+EMBEDDING_BREAKER_S = 30.0
+"""Seconds for which it is left alone."""
+EMBEDDING_REPORT_EVERY_S = 60.0
+"""Seconds between two reports of a failing endpoint."""
+EMBEDDING_CACHED_VECTORS = 50_000
+"""Tool vectors of an endpoint that are kept by content, 4 kB each at 1,024 dimensions."""
+EMBEDDING_BATCH_TEXTS = 64
+"""Texts sent to an endpoint at once."""
+EMBEDDING_DOCUMENT_MAX_CHARS = 2_000
+"""Characters of a tool that an endpoint is sent."""
+EMBEDDING_VECTOR_MAX_DIMENSIONS = 8_192
+"""Numbers in one vector; the largest known model has 4,096."""
+EMBEDDING_RESPONSE_MAX_BYTES = 32 * 1024 * 1024
+"""Bytes of one answer of an endpoint: 64 vectors of the largest known model in JSON are about 6 MB."""
+RERANKED_MAX_HITS = 50
+"""Best hits that an endpoint or a second stage may reorder."""
 
 
 # MCP: what is read from a server, and from a client
@@ -165,3 +250,19 @@ AUTH_FAILURES_PER_MINUTE = 10
 """Wrong tokens from one address before it is told to wait."""
 AUTH_ADDRESSES = 10_000
 """Addresses whose failures are counted at once."""
+# Clients' files
+CLIENT_FILE_MAX_BYTES = 64 * 1024 * 1024
+"""A client's settings file. One that also keeps the history of years has 20 MB."""
+CLIENT_FILE_MAX_DEPTH = 200
+"""Nesting of values in it: what a reader that calls itself can take."""
+
+
+# Audit
+AUDIT_BIGGEST_TOOLS = 10
+"""Largest definitions that a report names."""
+AUDIT_START_S = 60.0
+"""Seconds that a server may take to list its tools: a first start may have to fetch its program."""
+AUDIT_CLOSE_S = 10.0
+"""Seconds that a server may take to end before it is left to the system."""
+AUDIT_SAMPLE_SEARCHES = 25
+"""Searches that the median cost of a search is taken from: enough for a stable figure, done in a moment."""

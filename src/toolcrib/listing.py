@@ -51,20 +51,19 @@ class ListingRenderer:
     def __init__(self) -> None:
         self._blocks: WeakKeyDictionary[Toolset, dict[Form, _Block]] = WeakKeyDictionary()
 
-    def render(self, catalog: Catalog, *, mode: Mode, max_tokens: int) -> Listing:
-        """The listing of a catalog within a budget of tokens."""
+    def render(self, catalog: Catalog, *, mode: Mode, max_chars: int) -> Listing:
+        """The listing of a catalog in at most so many characters of JSON."""
         if mode == "off" or not catalog.toolsets:
             return NO_LISTING
-        budget = max_tokens * 4
         forms: dict[Toolset, Form] = dict.fromkeys(catalog.toolsets, "names")
         total = sum(self._block(toolset, "names").chars for toolset in catalog.toolsets)
-        if total <= budget:
-            lines_budget = budget if mode == "on" else min(budget, LINES_MAX_TOKENS * 4)
+        if total <= max_chars:
+            lines_budget = max_chars if mode == "on" else min(max_chars, LINES_MAX_TOKENS * 4)
             self._grow(forms, total, lines_budget)
         else:
-            total = self._shrink(forms, total, budget)
-            if total > budget:
-                return self._toolsets_only(catalog, budget)
+            total = self._shrink(forms, total, max_chars)
+            if total > max_chars:
+                return self._toolsets_only(catalog, max_chars)
         blocks = [self._block(toolset, forms[toolset]) for toolset in catalog.toolsets]
         named = sum(len(toolset.tools) for toolset in catalog.toolsets if forms[toolset] != "count")
         return Listing(
@@ -162,5 +161,5 @@ def first_sentence(text: str, max_chars: int) -> str:
     if len(line) <= max_chars:
         return line
     cut = line[: max_chars - 1]
-    head = cut.rpartition(" ")[0]
+    head = cut if line[max_chars - 1] == " " else cut.rpartition(" ")[0]
     return f"{(head if len(head) > max_chars // 2 else cut).rstrip(' ,;:')}…"

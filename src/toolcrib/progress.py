@@ -1,9 +1,9 @@
 """The progress guard: stops a model that searches without getting anywhere (X7).
 
-Discovery is progress: a search that shows tools not shown before, for a need not stated before, is free. A search
-that repeats or rephrases an earlier one, or that shows nothing new, is counted. The answers get shorter, then firmer,
-then searching is refused with the next legal step. Using a tool that was found starts the count again. Everything
-depends on the sequence of searches and uses alone: no clock, no randomness.
+Discovery is progress: a search that leads to a tool it had not led to before, for a need not stated before, is
+free. A search that repeats or rephrases an earlier one, or that shows nothing new, is counted. The answers get
+shorter, then firmer, then searching is refused with the next legal step. Using a tool that was found starts the
+count again. Everything depends on the sequence of searches and uses alone: no clock, no randomness.
 """
 
 from collections.abc import Iterable
@@ -42,6 +42,7 @@ class ProgressGuard:
         self._unused = 0
         self._needs: list[frozenset[str]] = []
         self._shown: set[str] = set()
+        self._leads: set[str] = set()
         self._described: set[str] = set()
         self._failures: dict[str, int] = {}
         self._catalog: object = None
@@ -57,6 +58,7 @@ class ProgressGuard:
             # Another catalog: what was said about the old one does not count.
             self._catalog = catalog
             self._shown.clear()
+            self._leads.clear()
             self.note_progress()
         if self._stale >= SEARCHES_STALE or self._unused >= SEARCHES_UNUSED:
             self._stale += 1
@@ -69,15 +71,17 @@ class ProgressGuard:
     def after_search(self, queries: Iterable[str], names: Iterable[str]) -> None:
         """Takes note of what a search asked and showed."""
         needs = [_words(query) for query in queries]
-        found = set(names)
+        found = list(names)
         rephrased = all(self._is_known(need) for need in needs)
-        fresh = bool(found - self._shown)
+        # Tools fill up the end of earlier answers: what a search is about is what it puts first.
+        fresh = bool(set(found) - self._shown) or (bool(found) and found[0] not in self._leads)
+        self._leads.update(found[:1])
         if rephrased or not fresh:
             self._stale += 1
         else:
             self._unused += 1
         self._needs = [*self._needs, *needs][-64:]
-        self._shown |= found
+        self._shown.update(found)
 
     def note_described(self, names: Iterable[str]) -> None:
         """A found tool was described: progress the first time, a repetition after that."""

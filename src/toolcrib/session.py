@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import orjson
 
-from toolcrib.activity import Event
+from toolcrib.activity import Event, query_words
 from toolcrib.assembly import Turn, build_turn
 from toolcrib.bridge import Describe, Invocation, Request, Search, unwrap
 from toolcrib.catalog import Catalog
@@ -97,7 +97,8 @@ class Session:
         missing = self.missing_tools()
         if missing:
             raise RequiredToolsMissing(missing)
-        assembly = self._crib.assemblies.get(self._selection(), window=self.window, definitions=definitions)
+        given = None if definitions is None else self._crib.admit_definitions(definitions)
+        assembly = self._crib.assemblies.get(self._selection(), window=self.window, definitions=given)
         turn = build_turn(assembly, dialect=dialect, previous=previous)
         self._crib.note_assembly(self, assembly, turn)
         return turn
@@ -248,6 +249,9 @@ class Session:
             case Invocation():
                 done = await self._crib.executor.run(Run(id=call.id, invocation=request, holder=self))
                 return Answer(call=call, result=open_result(self._watched(done, request)), tool=done.tool)
+            case Search() if self._crib.settings.tools.tool_search.reranker.enabled:
+                # The endpoint may take its whole budget: the loop does not wait with it.
+                return Answer(call=call, result=await asyncio.to_thread(self._ask, request, call.id))
             case Search() | Describe():
                 return Answer(call=call, result=self._ask(request, call.id))
             case CallError():
@@ -277,7 +281,10 @@ class Session:
             if isinstance(question, Search):
                 answer = self._search(question)
                 body = answer.body
-                detail: Json = {"queries": len(question.queries), "found": list(answer.names), "mode": answer.mode}
+                detail: JsonObject = {"queries": len(question.queries), "found": list(answer.names)}
+                detail["mode"] = answer.mode
+                if self._crib.settings.activity.queries:
+                    detail["words"] = query_words(question.queries)
             else:
                 body, tools = self._crib.discovery.describe(self._names(), question)
                 detail = {"described": [tool.name for tool in tools]}

@@ -20,6 +20,8 @@ from toolcrib.limits import (
 
 Mode = Literal["auto", "on", "off"]
 Verdict = Literal["allow", "ask", "deny"]
+PinMode = Literal["off", "warn", "enforce"]
+ScreeningMode = Literal["off", "warn", "hold", "strict"]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 
@@ -97,6 +99,8 @@ class ActivitySettings(_Section, frozen=True):
 
     file: str | None = None
     arguments: Literal["shapes", "values"] = "shapes"
+    queries: bool = False
+    """Whether to keep the words of searches, for `toolcrib learn`."""
 
 
 class ServerSettings(_Section, frozen=True):
@@ -176,6 +180,15 @@ class Settings(_Section, frozen=True):
     approvals: ApprovalSettings = ApprovalSettings()
     limits: LimitSettings = LimitSettings()
     activity: ActivitySettings = ActivitySettings()
+    pins: PinMode = "warn"
+    """What happens to a tool of an MCP source whose definition or launch is not as `toolcrib.lock` approves it:
+    `off` compares nothing, `warn` serves and reports it, `enforce` holds it back (everything, if there is no lock)."""
+    lock: str | None = None
+    """The lock file, relative to the configuration file; `toolcrib.lock` beside it if not given."""
+    screening: ScreeningMode = "hold"
+    """What happens to a tool of an MCP source that looks wrong: `off` looks at nothing, `warn` reports, `hold` holds
+    back hard findings (hidden characters, encoded or self-concealing orders, look-alike names) and reports the rest,
+    `strict` holds back whatever has a finding. What the lock approves as it stands is never held back for it."""
     python: dict[str, PythonSourceSettings] = {}
     """Toolset name → module."""
     mcpServers: dict[str, ServerSettings] = {}

@@ -232,8 +232,7 @@ def test_a_fault_of_http_refuses_stdio(mode: str):
         assert peer.process.wait() == 2
 
 
-def test_every_mode_of_the_help_initialises_except_those_that_must_not():
-    silent = {"exit_on_init", "hang_init"} | HTTP_ONLY
-    for mode in sorted(set(MODES) - silent - {"garbage_stdout"}):
-        with started("--mode", mode) as peer:
-            assert peer.ask(INIT)["id"] == 0, mode
+@pytest.mark.parametrize("mode", sorted(set(MODES) - {"exit_on_init", "hang_init", "garbage_stdout"} - HTTP_ONLY))
+def test_every_other_mode_initialises_as_if_nothing_were_wrong(mode: str):
+    with started("--mode", mode) as peer:
+        assert peer.ask(INIT)["id"] == 0

@@ -2,7 +2,21 @@
 
 import typer
 
-from toolcrib.cli import call, describe, search, serve, token, tokens, version
+from toolcrib.cli import (
+    call,
+    config,
+    describe,
+    eval,
+    install,
+    learn,
+    pins,
+    search,
+    serve,
+    token,
+    tokens,
+    uninstall,
+    version,
+)
 
 
 def build_app() -> typer.Typer:
@@ -17,8 +31,14 @@ def build_app() -> typer.Typer:
     app.command("tokens")(tokens.tokens)
     app.command("search")(search.search)
     app.command("describe")(describe.describe)
+    app.command("eval")(eval.evaluate)
+    app.add_typer(pins.build_pins(), name="pins")
     app.command("call")(call.call)
     app.command("serve")(serve.serve)
     app.add_typer(token.build_app(), name="token")
+    app.command("install")(install.install)
+    app.command("uninstall")(uninstall.uninstall)
+    app.add_typer(config.build_app(), name="config")
+    app.command("learn")(learn.learn)
     app.command("version")(version.version)
     return app

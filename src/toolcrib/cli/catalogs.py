@@ -44,8 +44,11 @@ class FileSource:
         """Holds nothing."""
 
 
-def load_catalog(path: Path, *, settings: Settings | None = None) -> Crib:
-    """A crib over a file of definitions. Raises `ConfigError` that names the line."""
+def load_catalog(path: Path, *, settings: Settings | None = None, lock: Path | None = None) -> Crib:
+    """A crib over a file of definitions. Raises `ConfigError` that names the line.
+
+    Without settings it only counts: nothing is screened or compared with a lock.
+    """
     servers: dict[str, list[JsonObject]] = {}
     for definition in read_definitions(path):
         server = definition.pop("server", None)
@@ -56,7 +59,7 @@ def load_catalog(path: Path, *, settings: Settings | None = None) -> Crib:
         else freeze_toolset(DEFAULT_TOOLSET, definitions, origin="mcp", prefix="")
         for name, definitions in servers.items()
     )
-    return Crib(FileSource(str(path), toolsets), settings=settings)
+    return Crib(FileSource(str(path), toolsets), settings=settings or Settings(pins="off", screening="off"), lock=lock)
 
 
 def read_definitions(path: Path) -> Iterator[JsonObject]:

@@ -8,18 +8,21 @@ from toolcrib.config import load_settings, open_sources
 from toolcrib.crib import Crib
 from toolcrib.definitions import Json
 from toolcrib.errors import ConfigError
+from toolcrib.intake.pins import LOCK_NAME
 
 DEFAULT_CONFIG = "toolcrib.yaml"
 
 
-def open_crib(*, tools: Path | None, config: Path | None, flags: Mapping[str, Json] | None = None) -> Crib:
+def open_crib(
+    *, tools: Path | None, config: Path | None, flags: Mapping[str, Json] | None = None, lock: Path | None = None
+) -> Crib:
     """The crib of `--tools` or `--config`; without either, of `toolcrib.yaml` here. Raises `ConfigError`."""
     if tools is not None and config is not None:
         raise ConfigError("Give --tools or --config, not both.")
     path = config or (Path(DEFAULT_CONFIG) if tools is None and Path(DEFAULT_CONFIG).exists() else None)
     settings = load_settings(path, flags=flags).settings
     if tools is not None:
-        return load_catalog(tools, settings=settings)
+        return load_catalog(tools, settings=settings, lock=lock)
     if path is None:
         raise ConfigError(f"There is no {DEFAULT_CONFIG} here: give --tools FILE or --config FILE.")
-    return Crib(*open_sources(settings), settings=settings)
+    return Crib(*open_sources(settings), settings=settings, lock=lock or path.parent / (settings.lock or LOCK_NAME))

@@ -5,9 +5,8 @@ from typing import cast
 
 import orjson
 
-from toolcrib.definitions import DialectName, Json, JsonObject, ModelCall, Result, Tool
+from toolcrib.definitions import BRIDGE_NAMES, DialectName, Json, JsonObject, ModelCall, Result, Tool
 from toolcrib.dialects.base import ToolParts, as_object, parts_of, require_text
-from toolcrib.intake.naming import BRIDGE_NAMES
 
 NAME: DialectName = "mcp"
 

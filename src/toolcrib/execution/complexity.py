@@ -55,7 +55,11 @@ class _Measure:
             return known
         self._active.add(key)
         visits, recursions = 1, 0
-        children = list(node.values()) if isinstance(node, Mapping) else list(node)
+        if isinstance(node, Mapping):
+            # Definitions are visited where something refers to them, not where they stand.
+            children = [value for name, value in node.items() if name not in {"$defs", "definitions"}]
+        else:
+            children = list(node)
         if isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
             children.append(self._target(str(node["$ref"])))
         for child in children:

@@ -126,7 +126,8 @@ class Dispatcher:
             except SourceUnavailable as error:
                 raise ToolFailed(f"`{call.tool.name}` cannot be reached now: {error}", detail=str(error)) from None
             except Exception as error:
-                logger.exception("a tool failed", extra={"tool": call.tool.name})
+                # The model reads one line, the feed has the reason; the rest is for whoever debugs the tool.
+                logger.debug("a tool failed", extra={"tool": call.tool.name}, exc_info=True)
                 raise ToolFailed(f"`{call.tool.name}` failed: {_describe(error)}", detail=repr(error)) from None
 
     @asynccontextmanager

@@ -9,6 +9,7 @@ unusable.
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, cast
 
 import jsonschema_rs
@@ -73,14 +74,12 @@ class Validator:
         return compiled
 
     def _refusal(self, tool: Tool, compiled: "jsonschema_rs.Validator", arguments: JsonObject) -> InvalidArguments:
-        problems: list[str] = []
-        for error in compiled.iter_errors(arguments):
-            problems.append(_problem(error))
-            if len(problems) == _ERRORS_SHOWN:
-                break
-        text = "; ".join(problems)[:_MESSAGE_MAX_CHARS]
+        errors = list(islice(compiled.iter_errors(arguments), _ERRORS_SHOWN))
+        text = "; ".join(_problem(error) for error in errors)[:_MESSAGE_MAX_CHARS]
         return InvalidArguments(
             f"`{tool.name}` was not run: {text}. Send the call again with arguments that fit the schema.",
+            # The operator's text names places and constraints, never values.
+            detail="; ".join(f"{_path(error) or 'arguments'}: {error.schema_path[-1]}" for error in errors),
             extra={"parameters": compact_parameters(tool)},
         )
 
@@ -115,9 +114,13 @@ def _depth(value: Json) -> int:
 
 
 def _problem(error: jsonschema_rs.ValidationError) -> str:
-    path = ".".join(str(part) for part in error.instance_path)
+    path = _path(error)
     message = error.message if len(error.message) <= 200 else f"{error.message[:199]}…"
     return f"`{path}`: {message}" if path else message
+
+
+def _path(error: jsonschema_rs.ValidationError) -> str:
+    return ".".join(str(part) for part in error.instance_path)
 
 
 def _repair(arguments: JsonObject, schema: Mapping[str, Json]) -> tuple[JsonObject, tuple[str, ...]]:
@@ -168,8 +171,6 @@ def _coerce(value: Json, wanted: frozenset[str]) -> Json:
     """The value as one of the wanted types, or itself."""
     if isinstance(value, str) and "string" not in wanted:
         return _from_text(value.strip(), wanted, value)
-    if isinstance(value, float) and value.is_integer() and "integer" in wanted and "number" not in wanted:
-        return int(value)
     if isinstance(value, int | float) and not isinstance(value, bool) and wanted == frozenset({"string"}):
         return orjson.dumps(value).decode()
     if "array" in wanted and value is not None and not isinstance(value, list) and wanted <= {"array", "null"}:

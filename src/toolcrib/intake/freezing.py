@@ -97,7 +97,8 @@ def _encode(definition: JsonObject) -> bytes:
     if len(encoded) > DEFINITION_MAX_BYTES:
         raise DefinitionError(f"the definition has {len(encoded)} bytes; at most {DEFINITION_MAX_BYTES} are taken")
     containers = encoded.count(b"{") + encoded.count(b"[")
-    if containers > SCHEMA_MAX_DEPTH or b'"$ref"' in encoded or b'"$dynamicRef"' in encoded or b"null" in encoded:
+    values = encoded.count(b",") + containers
+    if containers > SCHEMA_MAX_DEPTH or values > SCHEMA_MAX_NODES or _SUSPICIOUS.search(encoded):
         _require_bounded(definition)
     return encoded
 

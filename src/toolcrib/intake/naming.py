@@ -11,12 +11,9 @@ import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from toolcrib.definitions import ToolName
+from toolcrib.definitions import BRIDGE_NAMES, ToolName
 from toolcrib.errors import DefinitionError
 from toolcrib.limits import EXPOSED_NAME_MAX_CHARS, NAME_MAX_CHARS
-
-BRIDGE_NAMES = ("tool_search", "tool_describe", "tool_call")
-"""The three names that no source may use (S1), in the order in which they are shown (S2)."""
 
 SEPARATOR = "__"
 
@@ -30,13 +27,25 @@ _LOOK_ALIKES = str.maketrans(
         # What a reader takes for a Latin letter; NFKC leaves these alone.
         **dict(zip("аеорсхуһіјѕԁӏклтмнвьѵԝԛց", "aeopcxyhijsdlkltmhbbvwqg", strict=True)),
         **dict(zip("αεορτυνικβγηϲϳ", "aeoptuvikbyncj", strict=True)),
-        **dict(zip("ıɑɡʟɩłøđħŧ", "iagliloodht"[:10], strict=True)),
+        **dict(zip("ıɑɡʟɩłøđħŧ", "iaglilodht", strict=True)),
         "ᴄ": "c", "ᴏ": "o", "ꜱ": "s", "ʀ": "r", "ʜ": "h", "ᴀ": "a", "ᴇ": "e", "ᴛ": "t", "ᴅ": "d", "ɪ": "i", "ʙ": "b",
         "օ": "o", "ո": "n", "ս": "u", "ӏ": "l",
         # One shape, several characters: i, l, 1 and |; o and 0.
         "0": "o", "1": "l", "i": "l", "|": "l", "5": "s", "$": "s", "@": "a", "3": "e",
     }
 )  # fmt: skip
+
+
+_LETTERS = {code: plain for code, plain in _LOOK_ALIKES.items() if code > 0x7F}
+"""Look-alikes that are foreign letters: in running text digits stay digits."""
+_FOREIGN = frozenset(map(chr, _LETTERS))
+
+
+def letters_of(text: str) -> str:
+    """The text with foreign look-alikes as the Latin letters that they are taken for."""
+    for foreign in set(text) & _FOREIGN:
+        text = text.replace(foreign, _LETTERS[ord(foreign)])
+    return text
 
 
 def skeleton(name: str) -> str:

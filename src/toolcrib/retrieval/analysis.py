@@ -11,14 +11,21 @@ Invariant: a field counts for a bounded amount however often it repeats a word (
 
 import zlib
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from toolcrib.limits import ANALYSED_MAX_DOCUMENTS, FIELD_MAX_RUNS, VOCABULARY_MAX_TERMS
-from toolcrib.retrieval.base import Document
-from toolcrib.retrieval.text import normal_name, run_terms, runs_of
+import numpy as np
+from numpy.typing import NDArray
 
-FIELDS = ("name", "toolset", "description", "parameters", "nested", "aliases")
+from toolcrib.limits import ANALYSED_MAX_DOCUMENTS, FIELD_MAX_RUNS, RUN_MEMO_MAX_RUNS, VOCABULARY_MAX_TERMS
+from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.text import family, normal_name, run_terms, runs_of
+
+HEADER_BYTES = 12
+"""Bytes before the terms of an analysed document: three hashes of its names, 32 bits each."""
+BYTES_PER_TERM = 5
+"""Four for the number, one for the impact."""
+_CODES = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,28 +44,30 @@ class Field:
 class FieldWeights:
     """The weights of all fields and the shape of saturation."""
 
-    name: Field = Field(weight=2.0, pivot=4.0, length_share=0.5)
-    toolset: Field = Field(weight=1.0, pivot=2.0, length_share=0.5)
-    description: Field = Field(weight=1.0, pivot=25.0, length_share=0.75)
-    parameters: Field = Field(weight=0.5, pivot=6.0, length_share=0.75)
-    nested: Field = Field(weight=0.2, pivot=40.0, length_share=0.75)
-    aliases: Field = Field(weight=2.0, pivot=4.0, length_share=0.5)
+    fields: Mapping[str, Field]
     saturation: float = 1.2
     """Weighted occurrences that give half of what endless ones would."""
-    coverage: float = 0.5
+    coverage: float = 1.0
     """What covering a whole name adds; each of its terms gives its share."""
 
+    def impact_table(self) -> NDArray[np.float32]:
+        """The impact that each byte stands for: quadratic, so that small impacts keep their order."""
+        codes = np.arange(_CODES + 1, dtype=np.float32)
+        return (codes / np.float32(_CODES)) ** 2 * np.float32(1.0 + self.coverage)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Analysed:
-    """What an index keeps of a document: term numbers with impacts, and hashes of its names."""
 
-    terms: bytes
-    """Term numbers, int32."""
-    impacts: bytes
-    """Impact of each term, float32, in the same order."""
-    names: tuple[int, int, int]
-    """Hashes of the exposed name, of the leaf, and of toolset and leaf together."""
+def default_weights() -> FieldWeights:
+    """The weights that the development sets gave, rounded; docs/retrieval.md shows what each field brings."""
+    return FieldWeights(
+        fields={
+            "name": Field(weight=2.0, pivot=3.0, length_share=0.3),
+            "toolset": Field(weight=0.6, pivot=2.0, length_share=0.5),
+            "description": Field(weight=1.0, pivot=15.0, length_share=0.7),
+            "parameters": Field(weight=1.0, pivot=3.0, length_share=0.3),
+            "nested": Field(weight=0.5, pivot=15.0, length_share=0.75),
+            "aliases": Field(weight=2.0, pivot=3.0, length_share=0.3),
+        }
+    )
 
 
 def name_hash(name: str) -> int:
@@ -67,27 +76,37 @@ def name_hash(name: str) -> int:
     return (zlib.crc32(normal.encode("utf-8", "surrogatepass")) or 1) if normal else 0
 
 
-def field_texts(document: Document) -> tuple[str, str, str, str, str, str]:
-    """The text of each field, in the order of `FIELDS`."""
+def names_of(document: Document) -> tuple[str, str, str]:
+    """The names that a document answers to: exposed name, leaf, and toolset with leaf."""
+    return document.key, document.leaf, f"{document.toolset} {document.leaf}"
+
+
+def field_texts(document: Document) -> Iterable[tuple[str, str]]:
+    """Each field with its text."""
     return (
-        document.leaf,
-        document.toolset,
-        document.description,
-        " ".join(document.parameters),
-        document.nested,
-        " ".join(document.aliases),
+        ("name", document.leaf),
+        ("toolset", document.toolset),
+        ("description", document.description),
+        ("parameters", " ".join(document.parameters)),
+        ("nested", document.nested),
+        ("aliases", " ".join(document.aliases)),
     )
 
 
 class Analyser:
-    """Numbers terms and keeps analysed documents by digest; a number is never given anew."""
+    """Numbers terms and keeps analysed documents by digest; a number is never given anew.
 
-    __slots__ = ("_documents", "_memo", "_weights", "vocabulary")
+    An analysed document is one `bytes`: hashes of its names, its term numbers (int32), and one byte for the
+    impact of each term (`impact_table`). One object and five bytes a term keep 100,000 documents small.
+    """
+
+    __slots__ = ("_documents", "_memo", "_variants", "_weights", "vocabulary")
 
     def __init__(self, weights: FieldWeights) -> None:
         self._weights = weights
         self._memo: dict[str, tuple[int, ...]] = {}
-        self._documents: dict[tuple[str, str], Analysed] = {}
+        self._documents: dict[str, bytes] = {}
+        self._variants: dict[str, tuple[int, ...]] = {}
         self.vocabulary: dict[str, int] = {}
 
     @property
@@ -95,42 +114,73 @@ class Analyser:
         """Whether the bounds are reached and a new analyser should take over."""
         return len(self.vocabulary) > VOCABULARY_MAX_TERMS or len(self._documents) > ANALYSED_MAX_DOCUMENTS
 
-    def analyse(self, document: Document) -> Analysed:
-        """The analysed document, from the cache if its content was seen before."""
-        identity = (document.key, document.digest)
-        known = self._documents.get(identity)
-        if known is None:
-            known = self._documents[identity] = self._analyse(document)
-        return known
+    def analyse(self, documents: Iterable[Document]) -> list[bytes]:
+        """The analysed documents, from the cache where the content was seen before."""
+        cache = self._documents
+        found: list[bytes] = []
+        for document in documents:
+            known = cache.get(document.digest)
+            if known is None:
+                known = cache[document.digest] = self._analyse(document)
+            found.append(known)
+        if len(self._memo) > RUN_MEMO_MAX_RUNS:
+            self._memo = {}
+        return found
 
-    def weigh(self, document: Document) -> dict[str, dict[int, float]]:
-        """What each field gives to each term before saturation: the detail behind an explanation."""
-        return {field: self._shares(text, getattr(self._weights, field)) for field, text in _named(document)}
+    def family_numbers(self, key: str) -> tuple[int, ...]:
+        """The numbers of all terms of a word family, in the order in which they were first seen."""
+        numbers = self._variants.get(key, ())
+        own = self.vocabulary.get(key)
+        if own is None or own in numbers or family(key) != key:
+            return numbers
+        return (own, *numbers)
 
-    def _analyse(self, document: Document) -> Analysed:
+    def parts(self, document: Document, weights: Mapping[int, float]) -> dict[str, float]:
+        """What each field gives to a document's score if terms count as given: an explanation's detail."""
+        shares = {name: self._shares(text, self._weights.fields[name]) for name, text in field_texts(document) if text}
+        sums: dict[int, float] = {}
+        for held in shares.values():
+            for term, share in held.items():
+                sums[term] = sums.get(term, 0.0) + share
+        half = self._weights.saturation
+        parts = {
+            name: sum(share / (half + sums[term]) * weights[term] for term, share in held.items() if term in weights)
+            for name, held in shares.items()
+        }
+        named = shares.get("name", {})
+        covered = sum(weights[term] for term in named if term in weights)
+        parts["name_coverage"] = self._weights.coverage * covered / len(named) if named else 0.0
+        return parts
+
+    def _analyse(self, document: Document) -> bytes:
         weights = self._weights
         sums: dict[int, float] = {}
         cover: dict[int, float] = {}
-        for field, text in _named(document):
+        for name, text in field_texts(document):
             if not text:
                 continue
-            shares = self._shares(text, getattr(weights, field))
-            if field == "name" and shares:
-                each = weights.coverage / len(shares)
-                cover = dict.fromkeys(shares, each)
+            shares = self._shares(text, weights.fields[name])
+            if name == "name" and shares:
+                cover = dict.fromkeys(shares, weights.coverage / len(shares))
             for term, share in shares.items():
                 sums[term] = sums.get(term, 0.0) + share
         half = weights.saturation
-        impacts = array("f", [value / (half + value) + cover.get(term, 0.0) for term, value in sums.items()])
-        key, leaf, full = document.key, document.leaf, f"{document.toolset} {document.leaf}"
-        return Analysed(
-            terms=array("i", sums).tobytes(),
-            impacts=impacts.tobytes(),
-            names=(name_hash(key), name_hash(leaf), name_hash(full)),
+        get = cover.get
+        scale = _CODES * (1.0 + weights.coverage) ** -0.5
+        codes = bytes(
+            int(scale * (value / (half + value) + get(term, 0.0)) ** 0.5 + 0.5) for term, value in sums.items()
         )
+        header = array("I", [name_hash(name) for name in names_of(document)])
+        return header.tobytes() + array("i", sums).tobytes() + codes
 
     def _shares(self, text: str, field: Field) -> dict[int, float]:
-        numbers = self._numbers(runs_of(text)[:FIELD_MAX_RUNS])
+        memo = self._memo
+        numbers: list[int] = []
+        for run in runs_of(text)[:FIELD_MAX_RUNS]:
+            known = memo.get(run)
+            if known is None:
+                known = memo[run] = self._number(run)
+            numbers += known
         length = 1.0 - field.length_share + field.length_share * len(numbers) / field.pivot
         each = field.weight / length
         shares: dict[int, float] = {}
@@ -138,20 +188,15 @@ class Analyser:
             shares[number] = shares.get(number, 0.0) + each
         return shares
 
-    def _numbers(self, runs: Sequence[str]) -> list[int]:
-        memo = self._memo
-        numbers: list[int] = []
-        for run in runs:
-            known = memo.get(run)
-            if known is None:
-                known = memo[run] = self._number(run)
-            numbers += known
-        return numbers
-
     def _number(self, run: str) -> tuple[int, ...]:
         vocabulary = self.vocabulary
-        return tuple(vocabulary.setdefault(term, len(vocabulary)) for term in run_terms(run))
-
-
-def _named(document: Document) -> Iterable[tuple[str, str]]:
-    return zip(FIELDS, field_texts(document), strict=True)
+        numbers: list[int] = []
+        for term in run_terms(run):
+            number = vocabulary.get(term)
+            if number is None:
+                number = vocabulary[term] = len(vocabulary)
+                key = family(term)
+                if key != term:
+                    self._variants[key] = (*self._variants.get(key, ()), number)
+            numbers.append(number)
+        return tuple(numbers)

@@ -38,9 +38,14 @@ def build_document(tool: Tool, label: str, aliases: tuple[str, ...] = ()) -> Doc
         toolset=label,
         description=tool.description,
         parameters=names,
-        nested=_bounded(_nested_words(properties)) if names else "",
+        nested=nested_text(properties),
         aliases=aliases,
     )
+
+
+def nested_text(properties: Json) -> str:
+    """The bounded text of what is inside the parameters of a schema, given its `properties`."""
+    return _bounded(_nested_words(properties)) if isinstance(properties, Mapping) else ""
 
 
 def _bounded(words: Iterator[str]) -> str:

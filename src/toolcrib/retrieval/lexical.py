@@ -1,122 +1,270 @@
-"""Ranks documents by the words that they share with a query: weighted fields, BM25, and name.
+"""Ranks documents by the words that they share with a query: weighted fields, BM25 impacts, and names.
 
 A query that is a tool's name (exposed name, leaf, or toolset and leaf) puts that tool first, whatever else
-scores. Otherwise the sum over the query's terms decides: how rare a term is in this index times its impact
-in the document. If no term matches at all, a literal substring of a name still finds (S23).
+scores. Otherwise the sum over the query's words decides. If no word matches at all, a literal part of a name
+still finds (S23).
 
 Invariant: the ranking is a pure function of the set of documents and the query; equal scores are ordered by
-key.
+key. Prevents that an answer depends on what was indexed before, or on the order in which sources answered.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import is_
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolcrib.limits import RESULTS_MAX_HITS
-from toolcrib.retrieval.analysis import Analyser, FieldWeights, name_hash
+from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
+from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
 from toolcrib.retrieval.base import Document, Hit, Ranking
-from toolcrib.retrieval.postings import Segment, build_segment
-from toolcrib.retrieval.text import normal_name, query_terms
+from toolcrib.retrieval.postings import Floats, Postings, Segment, build_segment, count_terms
+from toolcrib.retrieval.query import QueryWeights, Weigher, Word
+from toolcrib.retrieval.selection import RIVAL_SHARE, select
+from toolcrib.retrieval.text import normal_name
 
-_NAME_BONUSES = (3.0, 2.0, 2.5)
+NAME_RANKS = (6, 2, 4)
+"""Exposed name, leaf, toolset with leaf; one more if the very spelling is the same."""
 _SUBSTRING_ANYWHERE_CHARS = 5
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    """The last whole build: what the next index may be an amendment of."""
+
+    documents: tuple[Document, ...]
+    segment: Segment
+    analyser: Analyser
+
+
 class LexicalRetriever:
-    """Builds lexical indexes and keeps analysed documents by content."""
+    """Builds lexical indexes; keeps analysed documents by content, and the last whole build."""
 
-    __slots__ = ("_analyser", "_weights")
+    __slots__ = ("_analyser", "_base", "_impacts", "_lock", "_query", "_rival", "_weights")
 
-    def __init__(self, weights: FieldWeights | None = None) -> None:
-        self._weights = weights if weights is not None else FieldWeights()
+    def __init__(
+        self,
+        weights: FieldWeights | None = None,
+        *,
+        query: QueryWeights | None = None,
+        rival: float = RIVAL_SHARE,
+    ) -> None:
+        self._rival = rival
+        self._weights = weights if weights is not None else default_weights()
+        self._query = query if query is not None else QueryWeights()
         self._analyser = Analyser(self._weights)
+        self._impacts = self._weights.impact_table()
+        self._base: _Base | None = None
+        self._lock = Lock()
 
     def index(self, documents: Sequence[Document]) -> "LexicalIndex":
         """The index of exactly these documents; their order does not matter."""
-        if self._analyser.full:
-            self._analyser = Analyser(self._weights)
-        analyser = self._analyser
-        segment = build_segment([analyser.analyse(document) for document in documents])
-        return LexicalIndex(documents=tuple(documents), segment=segment, analyser=analyser)
+        with self._lock:
+            if self._analyser.full:
+                self._analyser, self._base = Analyser(self._weights), None
+            given = tuple(documents)
+            amendment = self._amend(given)
+            if amendment is None:
+                amendment = self._build(given)
+            positions, postings, by_row = amendment
+            return LexicalIndex(
+                positions=positions,
+                postings=postings,
+                documents=by_row,
+                analyser=self._analyser,
+                query=self._query,
+                rival=self._rival,
+            )
+
+    def _build(self, given: tuple[Document, ...]) -> "_Parts":
+        segment = build_segment(self._analyser.analyse(given))
+        self._base = _Base(documents=given, segment=segment, analyser=self._analyser)
+        return None, self._whole(segment), ByRow(given, ())
+
+    def _whole(self, segment: Segment) -> Postings:
+        none = np.empty(0, dtype=np.intp)
+        return Postings(impacts=self._impacts, base=segment, added=build_segment(()), gone=none)
+
+    def _amend(self, given: tuple[Document, ...]) -> "_Parts | None":
+        base = self._base
+        if base is None:
+            return None
+        old = base.documents
+        head = _common(old, given)
+        if head == len(old) == len(given):
+            return None, self._whole(base.segment), ByRow(old, ())
+        tail = min(_common(old[::-1], given[::-1]), min(len(old), len(given)) - head)
+        before, after = range(head, len(old) - tail), given[head : len(given) - tail]
+        if max(len(before), len(after)) > max(DELTA_MIN_DOCUMENTS, DELTA_MAX_SHARE * len(old)):
+            return None
+        kept = {old[row].digest: row for row in before}
+        added: list[Document] = []
+        window: list[int] = []
+        for document in after:
+            row = kept.pop(document.digest, None)
+            if row is None:
+                row = len(old) + len(added)
+                added.append(document)
+            window.append(row)
+        gone = sorted(kept.values())
+        analyse = self._analyser.analyse
+        postings = Postings(
+            impacts=self._impacts,
+            base=base.segment,
+            added=build_segment(analyse(added)),
+            gone=np.array(gone, dtype=np.intp),
+            gone_terms=count_terms(analyse(old[row] for row in gone)),
+        )
+        ends = np.arange(head), np.array(window, dtype=np.int64), np.arange(len(old) - tail, len(old))
+        return np.concatenate(ends), postings, ByRow(old, tuple(added))
+
+
+class ByRow:
+    """The document of a row: first those of the base, then the added ones."""
+
+    __slots__ = ("added", "base")
+
+    def __init__(self, base: tuple[Document, ...], added: tuple[Document, ...]) -> None:
+        self.base = base
+        self.added = added
+
+    def __getitem__(self, row: int) -> Document:
+        size = len(self.base)
+        return self.base[row] if row < size else self.added[row - size]
+
+
+_Parts = tuple[NDArray[np.int64] | None, Postings, ByRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """What the words and the names of an index say to one query, row by row."""
+
+    words: Sequence[Word]
+    scores: Floats
+    """Sum over the words; gone rows have 0."""
+    named: Mapping[int, int]
+    """Rows whose name the query is, with the rank of that kind of name (`NAME_RANKS`)."""
+
+    @property
+    def mass(self) -> float:
+        """What a document that held every word could be worth, roughly."""
+        return sum(word.mass for word in self.words)
 
 
 class LexicalIndex:
     """Searchable documents; immutable."""
 
-    __slots__ = ("_analyser", "_documents", "_segment")
+    __slots__ = ("_analyser", "_documents", "_positions", "_weigher", "postings", "rival")
 
-    def __init__(self, *, documents: tuple[Document, ...], segment: Segment, analyser: Analyser) -> None:
+    def __init__(
+        self,
+        *,
+        positions: NDArray[np.int64] | None,
+        postings: Postings,
+        documents: ByRow,
+        analyser: Analyser,
+        query: QueryWeights,
+        rival: float,
+    ) -> None:
+        self.rival = rival
+        """How good a rival must be, against what it displaces (`selection`)."""
+        self._positions = positions
         self._documents = documents
-        self._segment = segment
         self._analyser = analyser
+        self._weigher = Weigher(analyser=analyser, postings=postings, weights=query)
+        self.postings = postings
 
     def __len__(self) -> int:
-        return len(self._documents)
+        return self.postings.living
+
+    @property
+    def documents(self) -> ByRow:
+        """The documents by row."""
+        return self._documents
 
     def search(self, query: str, *, limit: int, explain: bool = False) -> Ranking:
         """Ranks the documents for `query`. Never raises, whatever the string."""
         limit = min(limit, RESULTS_MAX_HITS, len(self))
         if limit <= 0:
             return Ranking(hits=(), abstained=False, confidence=0.0)
-        scores = self.scores(query)
-        rows = _best_rows(scores, limit)
-        documents = self._documents
-        ranked = sorted((-float(scores[row]), documents[row].key) for row in map(int, rows))[:limit]
-        hits = tuple(Hit(key=key, score=-score) for score, key in ranked)
-        if not hits:
-            hits = self._by_substring(query, limit)
-        return Ranking(hits=hits, abstained=not hits, confidence=1.0 if hits else 0.0)
+        match = self.match(query)
+        scores = lift_named(match.scores, match.named)
+        found = select(scores, self._documents.__getitem__, limit=limit, rival=self.rival)
+        if not found:
+            return self.by_substring(query, limit)
+        hits = tuple(
+            Hit(
+                key=document.key,
+                score=score,
+                evidence=self.evidence(document, match, score) if explain else {},
+            )
+            for score, document in found
+        )
+        return Ranking(hits=hits, abstained=False, confidence=lexical_confidence(match, found[0][0]))
 
-    def scores(self, query: str) -> NDArray[np.float32]:
-        """The score of every document, in the order in which they were given."""
-        segment = self._segment
-        total = np.zeros(segment.rows, dtype=np.float32)
-        vocabulary = self._analyser.vocabulary
-        for term in dict.fromkeys(query_terms(query)):
-            number = vocabulary.get(term)
-            if number is None:
-                continue
-            rows, impacts = segment.postings(number)
-            if len(rows):
-                np.add.at(total, rows, impacts * np.float32(_rarity(segment.rows, len(rows))))
-        wanted = name_hash(query)
-        if wanted:
-            top = float(total.max())
-            for column, bonus in enumerate(_NAME_BONUSES):
-                total[segment.names[:, column] == wanted] += top + bonus
-        return total
+    def match(self, query: str) -> Match:
+        """Scores every row for a query."""
+        words = self._weigher.words(query)
+        scores = self.postings.accumulate([pair for word in words for pair in word.numbers])
+        return Match(words=words, scores=scores, named=self._named(query))
 
-    def _by_substring(self, query: str, limit: int) -> tuple[Hit, ...]:
-        part = normal_name(query)
-        if not part:
-            return ()
+    def scores(self, query: str) -> Floats:
+        """The score of every document, names not counted, in the order in which they were given."""
+        scores = self.match(query).scores
+        return scores if self._positions is None else scores[self._positions]
+
+    def by_substring(self, query: str, limit: int) -> Ranking:
+        """The answer when no word matches: documents whose name holds the query as a part (S23)."""
+        part = normal_name(query[:QUERY_MAX_CHARS])
         found: list[str] = []
-        for document in self._documents:
-            at = normal_name(document.key).find(part)
+        rows = range(self.postings.rows) if self._positions is None else map(int, self._positions)
+        for row in rows if part else ():
+            key = self._documents[row].key
+            at = normal_name(key).find(part)
             if at == 0 or (at > 0 and len(part) >= _SUBSTRING_ANYWHERE_CHARS):
-                found.append(document.key)
-        return tuple(Hit(key=key, score=0.0) for key in sorted(found)[:limit])
+                found.append(key)
+        hits = tuple(Hit(key=key, score=0.0, evidence={"substring": 0.0}) for key in sorted(found)[:limit])
+        return Ranking(hits=hits, abstained=not hits, confidence=0.5 if hits else 0.0)
+
+    def evidence(self, document: Document, match: Match, score: float | None) -> dict[str, float]:
+        """What each field gave to a document by words; with a score, the rest is what its name gave."""
+        weights = {number: weight for word in match.words for number, weight in word.numbers}
+        parts = self._analyser.parts(document, weights)
+        if score is not None:
+            parts["exact_name"] = score - sum(parts.values())
+        return {name: round(value, 4) for name, value in parts.items() if abs(value) >= 0.0005}
+
+    def _named(self, query: str) -> dict[int, int]:
+        wanted = name_hash(query[:QUERY_MAX_CHARS])
+        named: dict[int, int] = {}
+        if wanted:
+            normal = normal_name(query[:QUERY_MAX_CHARS])
+            for kind, rank in enumerate(NAME_RANKS):
+                for row in self.postings.named(wanted, kind):
+                    names = names_of(self._documents[row])
+                    if normal_name(names[kind]) == normal:
+                        exact = 1 if query.strip() in names else 0
+                        named[row] = max(named.get(row, 0), rank + exact)
+        return named
 
 
-def _rarity(documents: int, holding: int) -> float:
-    return math.log(1.0 + (documents - holding + 0.5) / (holding + 0.5))
+def lift_named(scores: Floats, named: Mapping[int, int]) -> Floats:
+    """The scores with the named rows above all others, better kinds of names above worse ones."""
+    if named:
+        step = np.float32(max(1.0, float(scores.max(initial=0.0))))
+        for row, rank in named.items():
+            scores[row] += step * np.float32(rank)
+    return scores
 
 
-def _best_rows(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
-    """Rows of at least the `limit` best positive scores, ties at the edge included."""
-    top = float(scores.max())
-    if top <= 0.0:
-        return np.empty(0, dtype=np.intp)
-    for share in (0.5, 0.2):
-        rows = np.flatnonzero(scores >= np.float32(top * share))
-        if len(rows) >= limit:
-            break
-    else:
-        rows = np.flatnonzero(scores > 0.0)
-    if len(rows) > limit:
-        values = scores[rows]
-        edge = np.partition(values, len(values) - limit)[len(values) - limit]
-        rows = rows[values >= edge]
-    return rows
+def lexical_confidence(match: Match, best: float) -> float:
+    """How likely the first hit is meant, from words alone: the share of what the query asks that it holds."""
+    return 1.0 if match.named else min(1.0, best / match.mass) if match.mass > 0.0 else 0.0
+
+
+def _common(first: tuple[Document, ...], second: tuple[Document, ...]) -> int:
+    """How many documents at the start are the same objects."""
+    same = list(map(is_, first, second))
+    return same.index(False) if False in same else len(same)

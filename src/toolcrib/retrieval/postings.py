@@ -1,18 +1,23 @@
-"""Postings of many documents in three flat arrays: for each term the rows that hold it, with their impacts.
+"""Postings of many documents in flat arrays: for each term the rows that hold it, with their impacts.
 
-Invariant: a segment never changes after it was built, so any number of indexes may share one.
+A `Segment` never changes after it was built, so any number of indexes may share one. `Postings` are one large
+segment, the rows of it that are gone, and a small segment of what came since: changing one of 20,000
+documents costs what one document costs.
+
+Invariant: `Postings` answer exactly as one fresh segment of the living rows would; only row numbers differ.
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolcrib.retrieval.analysis import Analysed
+from toolcrib.retrieval.analysis import BYTES_PER_TERM, HEADER_BYTES
 
 Rows = NDArray[np.int32]
-Impacts = NDArray[np.float32]
+Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,41 +25,113 @@ class Segment:
     """Postings of rows `0 … rows-1`."""
 
     rows: int
-    numbers: Rows
-    """The term numbers that occur, ascending."""
-    starts: NDArray[np.int64]
-    """Where the postings of each of `numbers` start; one more entry than `numbers`."""
+    starts: NDArray[np.int32]
+    """Where the postings of each term number start; terms from `len(starts) - 1` on have none."""
     documents: Rows
-    impacts: Impacts
+    codes: NDArray[np.uint8]
+    """The impact of each posting, as a place in a table of impacts."""
     names: NDArray[np.uint32]
-    """Hashes of the names of each row, three columns."""
+    """Hashes of the names, one row of this array per kind of name."""
 
-    def postings(self, number: int) -> tuple[Rows, Impacts]:
-        """Rows that hold a term, ascending, with the term's impact in each."""
-        at = int(np.searchsorted(self.numbers, number))
-        if at == len(self.numbers) or self.numbers[at] != number:
-            return self.documents[:0], self.impacts[:0]
-        span = slice(int(self.starts[at]), int(self.starts[at + 1]))
-        return self.documents[span], self.impacts[span]
+    def holding(self, number: int) -> int:
+        """How many rows hold a term."""
+        return int(self.starts[number + 1] - self.starts[number]) if number + 1 < len(self.starts) else 0
+
+    def add(self, total: Floats, number: int, worth: Floats) -> None:
+        """Adds to the rows that hold the term what `worth` says of their codes."""
+        if number + 1 >= len(self.starts):
+            return
+        start, stop = self.starts[number], self.starts[number + 1]
+        if start < stop:
+            np.add.at(total, self.documents[start:stop], worth[self.codes[start:stop]])
 
 
-def build_segment(analysed: Sequence[Analysed]) -> Segment:
+def build_segment(analysed: Sequence[bytes]) -> Segment:
     """The postings of the given documents; row i is the i-th of them."""
-    terms = np.frombuffer(b"".join([each.terms for each in analysed]), dtype=np.int32)
-    impacts = np.frombuffer(b"".join([each.impacts for each in analysed]), dtype=np.float32)
-    counts = np.fromiter((len(each.terms) for each in analysed), dtype=np.int64, count=len(analysed)) // 4
+    counts = np.fromiter(map(len, analysed), dtype=np.int64, count=len(analysed))
+    counts = (counts - HEADER_BYTES) // BYTES_PER_TERM
+    heads = b"".join([each[:HEADER_BYTES] for each in analysed])
+    terms = np.frombuffer(b"".join([_terms_of(each) for each in analysed]), dtype=np.int32)
+    codes = b"".join([each[_codes_at(each) :] for each in analysed])
     rows = np.repeat(np.arange(len(analysed), dtype=np.int32), counts)
     # One sort of packed integers is several times faster than a stable argsort of the terms.
     packed = (terms.astype(np.int64) << 32) | np.arange(len(terms), dtype=np.int64)
     packed.sort()
-    order = (packed & 0xFFFFFFFF).astype(np.int32)
-    ordered = (packed >> 32).astype(np.int32)
-    heads = np.flatnonzero(np.diff(ordered, prepend=np.int32(-1)))
+    order = packed & 0xFFFFFFFF
+    widest = int(terms.max()) + 1 if len(terms) else 0
+    starts = np.zeros(widest + 1, dtype=np.int32)
+    np.cumsum(np.bincount(terms, minlength=widest), out=starts[1:])
     return Segment(
         rows=len(analysed),
-        numbers=ordered[heads],
-        starts=np.append(heads, len(ordered)),
+        starts=starts,
         documents=rows[order],
-        impacts=impacts[order],
-        names=np.array([each.names for each in analysed], dtype=np.uint32).reshape(len(analysed), 3),
+        codes=np.frombuffer(codes, dtype=np.uint8)[order],
+        names=np.ascontiguousarray(np.frombuffer(heads, dtype=np.uint32).reshape(len(analysed), -1).T)
+        if analysed
+        else np.zeros((HEADER_BYTES // 4, 0), dtype=np.uint32),
     )
+
+
+def _codes_at(analysed: bytes) -> int:
+    return HEADER_BYTES + (len(analysed) - HEADER_BYTES) // BYTES_PER_TERM * (BYTES_PER_TERM - 1)
+
+
+def _terms_of(analysed: bytes) -> bytes:
+    return analysed[HEADER_BYTES : _codes_at(analysed)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Postings:
+    """A base segment, without some of its rows, and with some rows added after it."""
+
+    impacts: Floats
+    """The impact that each code stands for."""
+    base: Segment
+    added: Segment
+    gone: NDArray[np.intp]
+    """Rows of the base that no longer count."""
+    gone_terms: Counter[int] = field(default_factory=Counter[int])
+    """In how many of the gone rows each term occurs."""
+
+    @property
+    def rows(self) -> int:
+        """Rows in all, the gone ones included; added ones are numbered after the base."""
+        return self.base.rows + self.added.rows
+
+    @property
+    def living(self) -> int:
+        """Rows that count."""
+        return self.rows - len(self.gone)
+
+    def holding(self, number: int) -> int:
+        """How many living rows hold a term."""
+        return self.base.holding(number) - self.gone_terms[number] + self.added.holding(number)
+
+    def accumulate(self, weighted: Sequence[tuple[int, float]]) -> Floats:
+        """The sum of weighted impacts for every row; gone rows get 0."""
+        total = np.zeros(self.rows, dtype=np.float32)
+        base, added = total[: self.base.rows], total[self.base.rows :]
+        for number, weight in weighted:
+            worth = self.impacts * np.float32(weight)
+            self.base.add(base, number, worth)
+            if self.added.rows:
+                self.added.add(added, number, worth)
+        if len(self.gone):
+            total[self.gone] = 0.0
+        return total
+
+    def named(self, wanted: int, kind: int) -> list[int]:
+        """Living rows whose name of one kind has the given hash."""
+        found = np.flatnonzero(self.base.names[kind] == wanted)
+        if len(self.gone) and len(found):
+            found = np.setdiff1d(found, self.gone)
+        late = np.flatnonzero(self.added.names[kind] == wanted) + self.base.rows
+        return [int(row) for row in (*found, *late)]
+
+
+def count_terms(analysed: Sequence[bytes]) -> Counter[int]:
+    """In how many of the analysed documents each term occurs."""
+    terms: Counter[int] = Counter()
+    for each in analysed:
+        terms.update(np.frombuffer(_terms_of(each), dtype=np.int32).tolist())
+    return terms

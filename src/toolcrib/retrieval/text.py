@@ -1,18 +1,18 @@
 """Decides which terms a text has: the one place where names, prose and queries become comparable.
 
 Identifiers come apart (`createIssue`, `create_issue`, `HTTPServer`, `s3.getObject`), yet a written-together
-word keeps its whole form as well (`GitHub` is also `github`). Diacritics and case are folded, scripts
-without spaces become n-grams, and light English endings are folded so that "scheduling" meets `schedule`.
-Deliberately no full stemming: it merges words that tell tools apart.
+word keeps its whole form as well (`GitHub` is also `github`). Diacritics and case are folded, and scripts
+without spaces become n-grams. Terms keep their endings: "accounts" and "account" tell a list from a lookup,
+so word forms meet through their `family` at query time, at a lower weight. Deliberately no full stemming: it
+merges words that tell tools apart.
 
 Invariant: any string gives terms, whatever it holds (lone surrogates, NUL, megabytes); equal strings give
-equal terms in every process. Prevents the failure that a query in another script, or with one odd
-character, finds nothing.
+equal terms in every process. Prevents the failure that a query in another script, or with one odd character,
+finds nothing.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable
 
 from toolcrib.limits import QUERY_MAX_CHARS, TERM_MAX_CHARS
 
@@ -54,9 +54,7 @@ def run_terms(run: str) -> tuple[str, ...]:
     """The terms of one unbroken run of letters and digits."""
     run = run[:TERM_MAX_CHARS]
     if run.isascii():
-        if run.islower() and run.isalpha():
-            return (fold_ending(run),)
-        return _identifier_terms(run)
+        return (run,) if run.islower() and run.isalpha() else _identifier_terms(run)
     folded = fold_marks(run)
     if folded.isascii():
         return _identifier_terms(folded)
@@ -77,9 +75,10 @@ def normal_name(name: str) -> str:
     return "".join(_RUNS.findall(plain)).lower()
 
 
-def fold_ending(word: str) -> str:
-    """The word with a plural or verb ending folded; the outcome is a key, not always a word."""
-    if len(word) < 4:
+def family(term: str) -> str:
+    """What the plural and verb forms of one word share; a key, not always a word."""
+    word = term
+    if len(word) < 4 or not word.isascii():
         return word
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
@@ -109,26 +108,21 @@ def _identifier_terms(run: str) -> tuple[str, ...]:
     parts = _PARTS.findall(run)
     whole = run.lower()
     if len(parts) <= 1:
-        return (fold_ending(whole),)
-    # The whole form answers "github" for `GitHub`; a lone letter beside a digit (`s3`, `v2`) means nothing
+        return (whole,)
+    # The whole form answers "github" for `GitHub`. A lone letter beside a digit (`s3`, `v2`) means nothing
     # alone.
-    folded = [fold_ending(part.lower()) for part in parts if len(part) > 1]
-    return (*folded, fold_ending(whole))
+    return (*[part.lower() for part in parts if len(part) > 1], whole)
 
 
 def _mixed_terms(run: str) -> tuple[str, ...]:
     found: list[str] = []
     position = 0
     for dense in _DENSE.finditer(run):
-        found += _plain_pieces(run[position : dense.start()])
+        found += _RUNS.findall(run[position : dense.start()])
         found += _ngrams(dense.group())
         position = dense.end()
-    found += _plain_pieces(run[position:])
+    found += _RUNS.findall(run[position:])
     return tuple(found)
-
-
-def _plain_pieces(text: str) -> Iterable[str]:
-    return (fold_ending(piece) if piece.isascii() else piece for piece in _RUNS.findall(text))
 
 
 def _ngrams(dense: str) -> list[str]:

@@ -105,7 +105,7 @@ class Functions:
         title = name or getattr(owner, "__name__", type(owner).__name__).replace(".", "_")
         toolset = cls(title, prefix=title if prefix is None else prefix, bounds=bounds)
         wanted, unwanted = tuple(include), tuple(exclude)
-        for attribute in sorted(vars(owner)) if isinstance(owner, ModuleType) else sorted(dir(owner)):
+        for attribute in _public_names(owner):
             if attribute.startswith("_") or not _matches(attribute, wanted) or _matches(attribute, unwanted):
                 continue
             function = getattr(owner, attribute)
@@ -230,6 +230,18 @@ def value_result(value: object) -> Result:
         text = repr(built)
     structured = cast("JsonObject", built) if isinstance(built, dict) else None
     return Result(content=({"type": "text", "text": text},), structured=structured)
+
+
+def _public_names(owner: object) -> list[str]:
+    """What an owner offers: a module's `__all__`, or what it defines itself; an object's attributes."""
+    if not isinstance(owner, ModuleType):
+        return sorted(dir(owner))
+    declared: list[str] | None = getattr(owner, "__all__", None)
+    if declared is not None:
+        return sorted(declared)
+    # The parts that are written in C say that they come from a module with an underscore.
+    homes = {owner.__name__, f"_{owner.__name__}"}
+    return sorted(name for name, value in vars(owner).items() if getattr(value, "__module__", None) in homes)
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

@@ -6,6 +6,7 @@ trusts identity: a dictionary that was changed in place is a changed dictionary.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import orjson
@@ -16,8 +17,32 @@ from toolcrib.execution.dispatch import CallContext
 from toolcrib.intake.freezing import freeze_tool, name_of
 from toolcrib.sources.base import build_toolset
 
+_CHUNK = 64
+"""Definitions compared at once: the encoded stretch stays small enough for the processor's cache."""
+
 Caller = Callable[[Call], Awaitable[Result]]
 Grouping = Callable[[JsonObject], str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One definition of the list, as it was last seen."""
+
+    toolset: str
+    encoded: bytes | None
+    """Nothing if it cannot be encoded: then it is looked at every time."""
+    item: Tool | Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A stretch of the list: compared as a whole, frozen again as a whole."""
+
+    encoded: bytes | None
+    entries: tuple[_Entry, ...]
+
+
+_Known = Mapping[tuple[str, bytes], _Entry]
 
 
 class LiveDefinitions:
@@ -37,8 +62,7 @@ class LiveDefinitions:
         self._call = call
         self._toolset_of = toolset_of
         self._origin: Origin = origin
-        self._encoded = b""
-        self._tools: dict[tuple[str, bytes], Tool | Skipped] = {}
+        self._chunks: list[_Chunk] = []
         self._snapshot: tuple[Toolset, ...] = ()
 
     @property
@@ -53,14 +77,23 @@ class LiveDefinitions:
     def snapshot(self) -> Sequence[Toolset]:
         """The toolsets of the list as it is now."""
         definitions = self._definitions()
-        try:
-            encoded = orjson.dumps(definitions)
-        except TypeError:
-            # Some definition is no JSON: freezing finds out which, and the rest is served.
-            encoded = b""
-        if not encoded or encoded != self._encoded:
-            self._snapshot = self._freeze(definitions)
-            self._encoded = encoded
+        old, new = self._chunks, list[_Chunk]()
+        shifted = len(definitions) != sum(len(chunk.entries) for chunk in old)
+        everything: _Known | None = None
+        for number, start in enumerate(range(0, len(definitions), _CHUNK)):
+            part = definitions[start : start + _CHUNK]
+            encoded = _encode(part)
+            before = old[number] if number < len(old) else None
+            if before is not None and encoded is not None and encoded == before.encoded:
+                new.append(before)
+                continue
+            if shifted and everything is None:
+                everything = _known(old)
+            known = everything if everything is not None else _known([before] if before else [])
+            new.append(_Chunk(encoded, tuple(self._entry(raw, known) for raw in part)))
+        if len(new) != len(old) or any(one is not other for one, other in zip(new, old, strict=True)):
+            self._chunks = new
+            self._snapshot = self._toolsets(old)
         return self._snapshot
 
     async def call(self, call: Call, context: CallContext) -> Result:
@@ -70,33 +103,19 @@ class LiveDefinitions:
     async def close(self) -> None:
         """Holds nothing."""
 
-    def _freeze(self, definitions: Sequence[JsonObject]) -> tuple[Toolset, ...]:
-        known, self._tools = self._tools, {}
-        groups: dict[str, list[Tool | Skipped]] = {}
-        for raw in definitions:
-            toolset = self._group(raw)
-            groups.setdefault(toolset, []).append(self._freeze_one(raw, toolset, known))
-        old = {toolset.name: toolset for toolset in self._snapshot}
-        return tuple(self._keep(old.get(ToolsetName(name)), name, items) for name, items in groups.items())
+    def _entry(self, raw: JsonObject, known: _Known) -> _Entry:
+        toolset = self._group(raw)
+        encoded = _encode(raw)
+        entry = known.get((toolset, encoded)) if encoded is not None else None
+        # A NaN is encoded like null: what was left out for one is looked at again.
+        if entry is None or (isinstance(entry.item, Skipped) and encoded is not None and b"null" in encoded):
+            entry = _Entry(toolset, encoded, self._frozen(raw, toolset))
+        return entry
 
     def _group(self, raw: object) -> str:
         if self._toolset_of is None or not isinstance(raw, Mapping):
             return self._name
         return self._toolset_of(cast("JsonObject", raw))
-
-    def _freeze_one(
-        self, raw: JsonObject, toolset: str, known: Mapping[tuple[str, bytes], Tool | Skipped]
-    ) -> Tool | Skipped:
-        try:
-            key = (toolset, orjson.dumps(raw))
-        except TypeError:
-            return self._frozen(raw, toolset)
-        item = known.get(key)
-        if item is None or (isinstance(item, Skipped) and b"null" in key[1]):
-            # A NaN is encoded like null: what was left out for one is looked at again.
-            item = self._frozen(raw, toolset)
-        self._tools[key] = item
-        return item
 
     def _frozen(self, raw: JsonObject, toolset: str) -> Tool | Skipped:
         try:
@@ -104,13 +123,47 @@ class LiveDefinitions:
         except DefinitionError as error:
             return Skipped(toolset=ToolsetName(toolset), name=name_of(raw), reason=str(error))
 
-    def _keep(self, old: Toolset | None, name: str, items: list[Tool | Skipped]) -> Toolset:
-        """The toolset, as the same object if nothing in it changed."""
+    def _toolsets(self, old: Sequence[_Chunk]) -> tuple[Toolset, ...]:
+        """All toolsets; those that no changed chunk has a part in are the same objects."""
+        same = {id(chunk) for chunk in self._chunks} & {id(chunk) for chunk in old}
+        touched = {entry.toolset for chunk in (*old, *self._chunks) if id(chunk) not in same for entry in chunk.entries}
+        before = {toolset.name: toolset for toolset in self._snapshot}
+        groups: dict[str, list[Tool | Skipped]] = {}
+        for chunk in self._chunks:
+            for entry in chunk.entries:
+                groups.setdefault(entry.toolset, []).append(entry.item)
+        return tuple(
+            self._build(name, items, before.get(ToolsetName(name)), changed=name in touched)
+            for name, items in groups.items()
+        )
+
+    def _build(self, name: str, items: list[Tool | Skipped], before: Toolset | None, *, changed: bool) -> Toolset:
+        if before is not None and not changed:
+            return before
         tools = [item for item in items if isinstance(item, Tool)]
         skipped = [item for item in items if isinstance(item, Skipped)]
-        if old is not None and list(old.tools) == tools and list(old.skipped) == skipped:
-            return old
-        return build_toolset(name, tools, origin=self._origin, skipped=skipped)
+        toolset = build_toolset(name, tools, origin=self._origin, skipped=skipped)
+        # Identity, not equality: equal definitions may still be written in another order.
+        if before is not None and _same(before.tools, toolset.tools) and before.skipped == toolset.skipped:
+            return before
+        return toolset
+
+
+def _known(chunks: Sequence[_Chunk]) -> _Known:
+    """What was seen in these stretches, by toolset and content."""
+    return {(entry.toolset, entry.encoded): entry for chunk in chunks for entry in chunk.entries if entry.encoded}
+
+
+def _encode(value: object) -> bytes | None:
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        # Some definition is no JSON: freezing finds out which, and the rest is served.
+        return None
+
+
+def _same(one: Sequence[object], other: Sequence[object]) -> bool:
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 
 def json_result(value: Json) -> Result:

@@ -84,7 +84,7 @@ def read_function(
     for parameter in signature.parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
             continue
-        hint = overrides.get(parameter.name, hints.get(parameter.name, Any))
+        hint = overrides.get(parameter.name, hints.get(parameter.name, _type_of_default(parameter)))
         if hint is CallContext:
             context = parameter.name
             taken.append(parameter)
@@ -143,6 +143,12 @@ def _hints(function: AnyCallable) -> dict[str, Any]:
         return get_type_hints(function, include_extras=True)
     except Exception:  # hints may name what is not importable: then there are none
         return {}
+
+
+def _type_of_default(parameter: inspect.Parameter) -> Any:  # noqa: ANN401
+    """What a parameter without a hint takes: the type of its default, if that is a plain one."""
+    kinds: tuple[type, ...] = (bool, int, float, str)
+    return next((kind for kind in kinds if type(parameter.default) is kind), Any)
 
 
 def _field(parameter: inspect.Parameter, hint: Any, words: str | None) -> tuple[str, Any, Any]:  # noqa: ANN401

@@ -1,0 +1,104 @@
+"""`toolcrib eval`: how well the right tool is found, on anybody's own tools."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import typer
+
+from toolcrib.cli.output import print_json
+from toolcrib.definitions import Json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toolcrib.evals.corpus import Query
+    from toolcrib.evals.run import Evaluation
+    from toolcrib.retrieval.base import Document
+
+Retrieval = Literal["lexical", "hybrid"]
+
+
+def evaluate(
+    tools: Annotated[Path, typer.Option(help="One tool per line: id, name, description, parameters, server.")],
+    queries: Annotated[
+        Path | None, typer.Option(help="One query per line: id, query, relevant, category. Made up if not given.")
+    ] = None,
+    retrieval: Annotated[Retrieval, typer.Option(help="How to search.")] = "hybrid",
+    compare: Annotated[Retrieval | None, typer.Option(help="Another way of searching, on the same queries.")] = None,
+    min_recall1: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this recall@1.")] = None,
+    min_recall5: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this recall@5.")] = None,
+    min_recall10: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this recall@10.")] = None,
+    min_mrr: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this MRR.")] = None,
+    min_ndcg10: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this NDCG@10.")] = None,
+    chart: Annotated[Path | None, typer.Option(help="Write a chart (SVG) here.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measures how well tools are found: recall, MRR, NDCG, abstention and latency.
+
+    Exits with 1 if a minimum is not reached.
+
+    Example: toolcrib eval --tools corpus/tools.jsonl --queries corpus/queries.jsonl --min-recall5 0.8
+    """
+    from toolcrib.evals import report
+    from toolcrib.evals.compare import compare as compare_runs
+    from toolcrib.evals.run import unmet
+
+    documents, asked = _read(tools, queries)
+    run = _run(documents, asked, retrieval)
+    other = _run(documents, asked, compare) if compare else None
+    summary = run.summary()
+    if chart:
+        chart.write_text(report.svg_chart(run), encoding="utf-8")
+    if json:
+        extra = {"synthetic": True} if queries is None else {}
+        both = {"compared_with": other.summary()} if other else {}
+        print_json(cast("Json", {**summary, **extra, **both}))
+    else:
+        typer.echo(
+            "Queries made up from the tools themselves: good for comparing, not for boasting.\n"
+            if queries is None
+            else "",
+            nl=False,
+        )
+        typer.echo(report.text_report(run))
+        if other:
+            typer.echo(report.text_comparison(compare_runs(run, other)))
+    minimums = {
+        "recall@1": min_recall1,
+        "recall@5": min_recall5,
+        "recall@10": min_recall10,
+        "mrr": min_mrr,
+        "ndcg@10": min_ndcg10,
+    }
+    complaints = unmet(summary, {name: least for name, least in minimums.items() if least is not None})
+    for complaint in complaints:
+        typer.echo(f"toolcrib: {complaint}", err=True)
+    if complaints:
+        raise typer.Exit(1)
+
+
+def _read(tools: Path, queries: Path | None) -> "tuple[Sequence[Document], Sequence[Query]]":
+    from toolcrib.errors import ConfigError
+    from toolcrib.evals.corpus import read_queries, read_tools, unknown_answers
+    from toolcrib.evals.generate import synthetic_queries
+
+    documents = read_tools(tools)
+    if queries is None:
+        return documents, synthetic_queries(documents)
+    asked = read_queries(queries)
+    unknown = unknown_answers(documents, asked)
+    if unknown:
+        raise ConfigError(
+            f"{queries}: {len(unknown)} right answers are no tools of {tools}, the first is `{unknown[0]}`."
+        )
+    return documents, asked
+
+
+def _run(documents: "Sequence[Document]", queries: "Sequence[Query]", retrieval: Retrieval) -> "Evaluation":
+    from toolcrib.evals.run import evaluate as run_evaluation
+    from toolcrib.retrieval.factory import build_retriever
+    from toolcrib.settings import ToolSearchSettings
+
+    retriever = build_retriever(ToolSearchSettings(retrieval=retrieval), clock=time.monotonic, environ={})
+    return run_evaluation(retriever, documents, queries, retrieval=retrieval, clock=time.perf_counter)

@@ -1,0 +1,234 @@
+"""`toolcrib pins`: what was approved, what differs from it, and approving it."""
+
+import logging
+import re
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolcrib.cli.output import open_console, print_json
+from toolcrib.definitions import JsonObject
+
+if TYPE_CHECKING:
+    from toolcrib.crib import Crib
+    from toolcrib.intake.findings import Finding
+    from toolcrib.intake.pins import Drift, Offer
+
+Tools = Annotated[Path | None, typer.Option(help="File of definitions, instead of the configured sources.")]
+Config = Annotated[Path | None, typer.Option(help="Configuration file.")]
+LockFile = Annotated[Path | None, typer.Option("--lock", help="Lock file; toolcrib.lock beside the configuration.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+_MARKS = {"unchanged": " ", "changed": "~", "new": "+", "removed": "-"}
+
+
+def build_pins() -> typer.Typer:
+    """The group with its commands."""
+    group = typer.Typer(
+        help="Approved tool definitions: list them, see what changed, approve it.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    group.command("list")(list_pins)
+    group.command("diff")(diff_pins)
+    group.command("approve")(approve_pins)
+    return group
+
+
+def list_pins(tools: Tools = None, config: Config = None, lock: LockFile = None, json: AsJson = False) -> None:
+    """Shows every tool, how it stands to the lock file, and what screening found.
+
+    Example: toolcrib pins list --json
+    """
+    state = _State(tools, config, lock)
+    findings = state.crib.screen()
+    held = {(item.toolset, item.name): item.reason for item in state.crib.held_back}
+    rows: list[JsonObject] = [
+        {
+            **_row(drift),
+            "held_back": held.get((drift.toolset, drift.name)),
+            "findings": [finding.as_json() for finding in _of(findings, drift)],
+        }
+        for drift in state.drifts
+    ]
+    if json:
+        print_json({"lock": str(state.path), "exists": state.exists, "pins": rows})
+        return
+    console = open_console()
+    for drift in state.drifts:
+        console.print(_line(drift), markup=False)
+        if (drift.toolset, drift.name) in held:
+            console.print(f"    held back: {held[(drift.toolset, drift.name)]}", markup=False)
+        for finding in _of(findings, drift):
+            console.print(f"    {_finding_line(finding)}", markup=False)
+    console.print(state.summary(), markup=False)
+
+
+def diff_pins(tools: Tools = None, config: Config = None, lock: LockFile = None, json: AsJson = False) -> None:
+    """Shows what differs from the lock file; exit code 1 if anything does.
+
+    Example: toolcrib pins diff --config toolcrib.yaml || echo "definitions changed"
+    """
+    state = _State(tools, config, lock)
+    differing = [drift for drift in state.drifts if drift.state != "unchanged"]
+    if json:
+        texts = [{**_row(drift), "description": state.description_of(drift)} for drift in differing]
+        print_json({"lock": str(state.path), "exists": state.exists, "differences": texts})
+    else:
+        console = open_console()
+        for drift in differing:
+            console.print(_line(drift), markup=False)
+            text = state.description_of(drift)
+            if drift.state in {"new", "changed"} and text:
+                console.print(f"    now: {text}", markup=False)
+        console.print(state.summary(), markup=False)
+    if differing:
+        raise typer.Exit(1)
+
+
+def approve_pins(
+    names: Annotated[list[str] | None, typer.Argument(help="Tools, toolsets or sources to approve.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Approve whatever differs, except tools with hard findings.")
+    ] = False,
+    tools: Tools = None,
+    config: Config = None,
+    lock: LockFile = None,
+    json: AsJson = False,
+) -> None:
+    r"""Writes the definitions as they are now into the lock file. Look at `pins diff` first.
+
+    \b
+    Examples:
+      toolcrib pins approve github__create_issue
+      toolcrib pins approve mcp-github
+      toolcrib pins approve --all
+    """
+    from toolcrib.errors import ConfigError
+    from toolcrib.intake.pins import approve, write_lock
+
+    if bool(names) == everything:
+        raise ConfigError("Name what to approve, or give --all: `toolcrib pins diff` shows what there is.")
+    state = _State(tools, config, lock)
+    differing = [drift for drift in state.drifts if drift.state != "unchanged"]
+    chosen = state.without_hard_findings(differing) if everything else state.named(names or [])
+    accepted = [drift for drift in chosen if drift.state != "unchanged"]
+    left = [drift for drift in differing if everything and drift not in accepted]
+    if accepted or not state.exists:
+        write_lock(state.path, approve(state.offers, state.lock, accepted))
+    if json:
+        print_json(
+            {
+                "lock": str(state.path),
+                "approved": [_row(drift) for drift in accepted],
+                "left": [_row(drift) for drift in left],
+            }
+        )
+        return
+    console = open_console()
+    for drift in accepted:
+        console.print(f"approved {_line(drift)}", markup=False)
+    for drift in left:
+        console.print(f"left     {_line(drift)}: it has hard findings; approve it by name after a look", markup=False)
+    console.print(f"{len(accepted)} approved in {state.path}" if accepted else "Nothing to approve.", markup=False)
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Keeps out of the log what the command prints itself."""
+    logger = logging.getLogger("toolcrib")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+class _State:
+    """The sources and the lock file, as one command sees them."""
+
+    def __init__(self, tools: Path | None, config: Path | None, lock: Path | None) -> None:
+        from toolcrib.cli.cribs import open_crib
+        from toolcrib.intake.pins import LOCK_NAME, Lock, compare, read_lock
+
+        # A file of definitions has no configuration to lie beside.
+        named = lock or (Path(LOCK_NAME) if tools is not None else None)
+        with _quiet():
+            self.crib: Crib = open_crib(tools=tools, config=config, lock=named)
+            self.offers: Sequence[Offer] = self.crib.offers
+        self.path: Path = named or self.crib.intake.path or Path(LOCK_NAME)
+        found = read_lock(self.path)
+        self.exists = found is not None
+        self.lock: Lock = found or Lock()
+        self.drifts: Sequence[Drift] = compare(self.offers, self.lock)
+
+    def named(self, names: Sequence[str]) -> list["Drift"]:
+        """The drifts that these names mean. Raises `ConfigError`."""
+        from toolcrib.errors import ConfigError
+        from toolcrib.intake.naming import nearest
+
+        owned = {
+            offer.source: {o.toolset.name for o in self.offers if o.source == offer.source} for offer in self.offers
+        }
+        known = {drift.name for drift in self.drifts} | {drift.toolset for drift in self.drifts} | set(owned)
+        for name in names:
+            if name not in known:
+                hint = nearest(name, known)
+                raise ConfigError(f"There is nothing named `{name}`{f': did you mean `{hint}`?' if hint else '.'}")
+        wanted = set(names).union(*(owned.get(name, set()) for name in names))
+        return [drift for drift in self.drifts if drift.name in wanted or drift.toolset in wanted]
+
+    def without_hard_findings(self, drifts: Sequence["Drift"]) -> list["Drift"]:
+        """The drifts that nobody needs to look at one by one."""
+        from toolcrib.intake.screening import find_hard
+
+        hard = {name for offer in self.offers for name in find_hard(offer.toolset)}
+        return [
+            drift for drift in drifts if drift.kind == "launch" or drift.state == "removed" or drift.name not in hard
+        ]
+
+    def description_of(self, drift: "Drift") -> str | None:
+        """What the tool says of itself now, on one line and with nothing hidden."""
+        from toolcrib.intake.findings import make_visible
+
+        for offer in self.offers:
+            tool = offer.toolset.by_name.get(drift.name) if offer.toolset.name == drift.toolset else None
+            if tool is not None:
+                return make_visible(re.sub(r"\s+", " ", tool.description))
+        return None
+
+    def summary(self) -> str:
+        """One line about all of it."""
+        counts = {state: sum(drift.state == state for drift in self.drifts) for state in _MARKS}
+        told = ", ".join(f"{count} {state}" for state, count in counts.items() if count) or "nothing to pin"
+        return f"{self.path}{'' if self.exists else ' (does not exist yet)'}: {told}"
+
+
+def _row(drift: "Drift") -> JsonObject:
+    return {
+        "kind": drift.kind,
+        "toolset": drift.toolset,
+        "name": drift.name,
+        "state": drift.state,
+        "parts": list(drift.parts),
+    }
+
+
+def _line(drift: "Drift") -> str:
+    parts = f" ({', '.join(drift.parts)})" if drift.parts else ""
+    what = "launch of " if drift.kind == "launch" else ""
+    return f"{_MARKS[drift.state]} {what}{drift.name}: {drift.state}{parts}"
+
+
+def _of(findings: Mapping[str, tuple["Finding", ...]], drift: "Drift") -> tuple["Finding", ...]:
+    return findings.get(drift.name, ()) if drift.kind == "tool" else ()
+
+
+def _finding_line(finding: "Finding") -> str:
+    return (
+        f"{finding.severity} {finding.rule} at {finding.path or 'the whole'}: {finding.explanation}: {finding.excerpt}"
+    )

@@ -1,0 +1,1 @@
+"""Measuring retrieval on any catalog: read, run, compare, report (X25)."""

@@ -1,0 +1,191 @@
+"""Who comes in: the one place between what sources offer and what sessions can know of.
+
+A tool that is held back is not in the toolset that leaves here, so no search, description, listing, count, hint or
+error can hold its text, and to a session it is the same as a tool that does not exist. What is let in unchanged stays
+the same object, so that everything kept by identity further on stays valid.
+
+    pins        off      nothing is compared
+                warn     everything is served, and what changed since it was approved is reported
+                enforce  what is not exactly as approved is held back; without a lock file that is everything
+    screening   off      nothing is screened
+                warn     everything is served; findings are reported
+                hold     hard findings hold a tool back
+                strict   every finding of the tool alone holds it back
+
+A definition that the lock approves as it stands is never held back by screening: a person has looked at it.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from toolcrib.definitions import Tool, Toolset
+from toolcrib.errors import ConfigError
+from toolcrib.intake.findings import Finding
+from toolcrib.intake.pins import Drift, Lock, Offer, compare_launch, compare_toolset, is_pinned, read_lock
+from toolcrib.intake.screening import find_hard, screen_together, screen_toolset
+from toolcrib.settings import PinMode, ScreeningMode
+
+logger = logging.getLogger("toolcrib")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBack:
+    """A tool that no session gets, and why."""
+
+    toolset: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """What came of the offers."""
+
+    toolsets: tuple[Toolset, ...] = ()
+    """In the order of the offers; the same object where nothing was held back."""
+    held_back: tuple[HeldBack, ...] = ()
+    drifts: tuple[Drift, ...] = ()
+    """Everything that is not as approved, if there is a lock to compare with."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What was decided on one toolset. Never holds the toolset itself, or the cache would keep it alive."""
+
+    lock: Lock | None
+    launch: str | None
+    admitted: Toolset | None
+    """`None` if it is let in as it is."""
+    held_back: tuple[HeldBack, ...]
+    drifts: tuple[Drift, ...]
+
+
+class Intake:
+    """Decides on offers, and keeps what it decided as long as nothing changed."""
+
+    def __init__(self, *, pins: PinMode, screening: ScreeningMode, lock: Path | None = None) -> None:
+        """Raises `ConfigError` if there is a lock file that cannot be used."""
+        self.pins: PinMode = pins
+        self.screening: ScreeningMode = screening
+        self.path = lock
+        self._stamp = self._stat()
+        self._lock = self._read()
+        self._verdicts: WeakKeyDictionary[Toolset, _Verdict] = WeakKeyDictionary()
+        self._screened: WeakKeyDictionary[Toolset, Mapping[str, tuple[Finding, ...]]] = WeakKeyDictionary()
+
+    @property
+    def lock(self) -> Lock | None:
+        """What is approved now; read again if the file changed."""
+        stamp = self._stat()
+        if stamp != self._stamp:
+            self._stamp = stamp
+            try:
+                self._lock = self._read()
+            except ConfigError:
+                logger.exception("the lock file cannot be used: the last good one stays in force")
+        return self._lock
+
+    def admit(self, offers: Sequence[Offer]) -> Admission:
+        """What sessions may know of these offers."""
+        lock = self.lock
+        verdicts = [self._verdict(offer, lock) for offer in offers]
+        return Admission(
+            toolsets=tuple(verdict.admitted or offer.toolset for offer, verdict in zip(offers, verdicts, strict=True)),
+            held_back=tuple(held for verdict in verdicts for held in verdict.held_back),
+            drifts=tuple(dict.fromkeys(drift for verdict in verdicts for drift in verdict.drifts)),
+        )
+
+    def findings(self, toolsets: Sequence[Toolset]) -> Mapping[str, tuple[Finding, ...]]:
+        """Every finding, soft ones too, by exposed name. Takes its time: for reports, not for serving."""
+        foreign = [toolset for toolset in toolsets if is_pinned(toolset)]
+        if self.screening == "off":
+            return {}
+        found: dict[str, tuple[Finding, ...]] = {}
+        for toolset in foreign:
+            found.update(self._screen(toolset))
+        for name, findings in screen_together(foreign).items():
+            found[name] = (*found.get(name, ()), *findings)
+        return found
+
+    def _verdict(self, offer: Offer, lock: Lock | None) -> _Verdict:
+        digest = offer.launch.digest if offer.launch else None
+        known = self._verdicts.get(offer.toolset)
+        if known is None or known.lock is not lock or known.launch != digest:
+            known = self._verdicts[offer.toolset] = self._decide(offer, lock, digest)
+        return known
+
+    def _decide(self, offer: Offer, lock: Lock | None, digest: str | None) -> _Verdict:
+        toolset = offer.toolset
+        if not is_pinned(toolset):
+            return _Verdict(lock, digest, None, (), ())
+        drifts, reasons = self._compare(offer, lock)
+        approved = {drift.name for drift in drifts if drift.kind == "tool" and drift.state == "unchanged"}
+        for name, findings in self._holding(toolset).items():
+            if name not in approved and name not in reasons:
+                reasons[name] = "; ".join(
+                    f"{item.explanation} (at {item.path or 'the whole'})" for item in findings[:3]
+                )
+        held = tuple(
+            HeldBack(toolset=toolset.name, name=tool.name, reason=reasons[tool.name])
+            for tool in toolset.tools
+            if tool.name in reasons
+        )
+        admitted = None
+        if held:
+            kept: tuple[Tool, ...] = tuple(tool for tool in toolset.tools if tool.name not in reasons)
+            admitted = replace(toolset, tools=kept)
+        return _Verdict(lock, digest, admitted, held, tuple(drift for drift in drifts if drift.state != "unchanged"))
+
+    def _compare(self, offer: Offer, lock: Lock | None) -> tuple[tuple[Drift, ...], dict[str, str]]:
+        """How the toolset stands to the lock, and which tools that holds back."""
+        toolset, enforced = offer.toolset, self.pins == "enforce"
+        if self.pins == "off" or (lock is None and not enforced):
+            return (), {}
+        lock = lock or Lock()
+        drifts = compare_toolset(toolset, lock.pins_of(toolset.name))
+        launch = compare_launch(offer.source, offer.launch, lock)
+        reasons: dict[str, str] = {}
+        if enforced and launch is not None and launch.state != "unchanged":
+            why = f"the launch configuration of `{offer.source}` is {tell(launch)}"
+            reasons = {tool.name: why for tool in toolset.tools}
+        elif enforced:
+            reasons = {
+                drift.name: f"the definition is {tell(drift)}" for drift in drifts if drift.state in {"changed", "new"}
+            }
+        return ((*drifts, launch) if launch else drifts), reasons
+
+    def _holding(self, toolset: Toolset) -> Mapping[str, tuple[Finding, ...]]:
+        if self.screening == "hold":
+            return find_hard(toolset)
+        return self._screen(toolset) if self.screening == "strict" else {}
+
+    def _screen(self, toolset: Toolset) -> Mapping[str, tuple[Finding, ...]]:
+        found = self._screened.get(toolset)
+        if found is None:
+            found = self._screened[toolset] = screen_toolset(toolset)
+        return found
+
+    def _read(self) -> Lock | None:
+        return None if self.path is None or self.pins == "off" else read_lock(self.path)
+
+    def _stat(self) -> tuple[int, int, int] | None:
+        if self.path is None or self.pins == "off":
+            return None
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def tell(drift: Drift) -> str:
+    """How it stands, as the end of a sentence."""
+    if drift.state == "removed":
+        return "gone"
+    if drift.state == "new":
+        return "not approved yet"
+    parts = f" ({', '.join(drift.parts)})" if drift.parts else ""
+    return f"not as approved: it changed{parts}"

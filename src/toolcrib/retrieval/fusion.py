@@ -1,0 +1,53 @@
+"""Decides how words and meaning add up to one score.
+
+Words are worth their sum over the square root of what the query could have been worth: neither the share of
+the best hit (which makes a poor match look perfect) nor the plain sum (which lets long queries drown
+meaning). Meaning is the cosine. A query that states several needs is also looked up clause by clause, and a
+document may take part of the clause that suits it best.
+
+Invariant: without meaning (no model, or no word that it knows) the order is that of words alone.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolcrib.limits import QUERY_MAX_CHARS, QUERY_MAX_CLAUSES
+
+Floats = NDArray[np.float32]
+
+_CLAUSE_ENDS = re.compile(r"(?<=[.!?;,])\s+|\n+|[。！？；，、]|\s(?:and|then|also)\s")
+_CLAUSE_MIN_WORDS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusionWeights:
+    """How the parts count; a zero switches a part off."""
+
+    words: float = 0.25
+    """Words, against a meaning of 1."""
+    meaning: float = 1.0
+    clauses: float = 0.4
+    """How much of what its best clause adds a document takes."""
+
+
+def clauses(query: str) -> tuple[str, ...]:
+    """The clauses of a query that has several, long enough to say something; none for a simple query."""
+    parts = [part for part in _CLAUSE_ENDS.split(query[:QUERY_MAX_CHARS]) if part and _says_something(part)]
+    return tuple(parts[:QUERY_MAX_CLAUSES]) if len(parts) > 1 else ()
+
+
+def fuse(words: Floats, meaning: Floats, best_clause: Floats | None, *, mass: float, weights: FusionWeights) -> Floats:
+    """One score per row from the scores of words (whose query was worth `mass`) and of meaning."""
+    fused = words * np.float32(weights.words / math.sqrt(mass)) if mass > 0.0 else np.zeros_like(words)
+    fused += meaning * np.float32(weights.meaning)
+    if best_clause is not None:
+        fused += np.maximum(best_clause - meaning, np.float32(0.0)) * np.float32(weights.clauses)
+    return fused
+
+
+def _says_something(part: str) -> bool:
+    return len(part.split()) >= _CLAUSE_MIN_WORDS or not part.isascii()

@@ -1,0 +1,193 @@
+"""Ranks by words and by meaning together, and says when nothing fits (X1, X2).
+
+The lexical index decides which rows exist; meaning is looked up for the same rows, so a changed document
+costs one vector. When the model cannot be read, words answer alone and every ranking says so (K14).
+
+Invariant: `Ranking.mode` names what was applied. A name always wins: meaning never outranks the tool whose
+name the query is.
+"""
+
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolcrib.errors import ModelUnavailable
+from toolcrib.limits import NEAREST_NAMES, RESULTS_MAX_HITS
+from toolcrib.retrieval.base import Document, Hit, Ranking
+from toolcrib.retrieval.cohort import Cohort
+from toolcrib.retrieval.confidence import Calibration, Signals
+from toolcrib.retrieval.fusion import FusionWeights, clauses, fuse
+from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever, Match, lift_named
+from toolcrib.retrieval.selection import Scored, select
+from toolcrib.retrieval.semantic import StaticModel
+
+Floats = NDArray[np.float32]
+
+
+class Vectors(Protocol):
+    """Documents by meaning."""
+
+    def scores(self, query: str) -> Floats:
+        """Nearness of each document to the query, in the order in which they were given."""
+        ...
+
+
+class SemanticModel(Protocol):
+    """What makes vectors of documents; keeps them by content."""
+
+    def index(self, documents: Sequence[Document]) -> Vectors:
+        """The documents by meaning, in this order."""
+        ...
+
+
+class HybridRetriever:
+    """Builds hybrid indexes; reads the model when the first index is built."""
+
+    __slots__ = ("_base", "_calibration", "_cohort", "_lexical", "_load", "_lock", "_model", "_weights", "unavailable")
+
+    def __init__(
+        self,
+        *,
+        lexical: LexicalRetriever | None = None,
+        load: Callable[[], SemanticModel] = StaticModel.load,
+        weights: FusionWeights | None = None,
+        calibration: Calibration | None = None,
+    ) -> None:
+        self._lexical = lexical if lexical is not None else LexicalRetriever()
+        self._load = load
+        self._weights = weights if weights is not None else FusionWeights()
+        self._calibration = calibration if calibration is not None else Calibration()
+        self._model: SemanticModel | None = None
+        self._cohort: Cohort | None = None
+        self._base: tuple[tuple[Document, ...], Vectors] | None = None
+        self._lock = Lock()
+        self.unavailable: str | None = None
+        """Why the model cannot be used, if it cannot; for `doctor` and logs."""
+
+    def index(self, documents: Sequence[Document]) -> "HybridIndex | LexicalIndex":
+        """The index of exactly these documents; without a model, the lexical one."""
+        lexical = self._lexical.index(documents)
+        with self._lock:
+            model = self._model_or_none()
+            if model is None:
+                return lexical
+            rows = lexical.documents
+            if self._base is None or self._base[0] is not rows.base:
+                self._base = (rows.base, model.index(rows.base))
+            added = model.index(rows.added) if rows.added else None
+            return HybridIndex(
+                lexical=lexical,
+                base=self._base[1],
+                added=added,
+                weights=self._weights,
+                calibration=self._calibration,
+                cohort=self._cohort,
+            )
+
+    def _model_or_none(self) -> SemanticModel | None:
+        if self._model is None and self.unavailable is None:
+            try:
+                self._model = self._load()
+                self._cohort = Cohort.load(self._model) if isinstance(self._model, StaticModel) else None
+            except ModelUnavailable as error:
+                self.unavailable = str(error)
+        return self._model
+
+
+class HybridIndex:
+    """Searchable documents; immutable."""
+
+    __slots__ = ("_added", "_base", "_calibration", "_cohort", "_lexical", "_weights")
+
+    def __init__(
+        self,
+        *,
+        lexical: LexicalIndex,
+        base: Vectors,
+        added: Vectors | None,
+        weights: FusionWeights,
+        calibration: Calibration,
+        cohort: Cohort | None,
+    ) -> None:
+        self._cohort = cohort
+        self._lexical = lexical
+        self._base = base
+        self._added = added
+        self._weights = weights
+        self._calibration = calibration
+
+    def __len__(self) -> int:
+        return len(self._lexical)
+
+    def search(self, query: str, *, limit: int, explain: bool = False) -> Ranking:
+        """Ranks the documents for `query`. Never raises, whatever the string."""
+        limit = min(limit, RESULTS_MAX_HITS, len(self))
+        if limit <= 0:
+            return Ranking(hits=(), abstained=False, confidence=0.0, mode="hybrid")
+        match = self._lexical.match(query)
+        meaning = self._meaning(query)
+        fused = self._fused(query, match, meaning)
+        signals = self._signals(query, match, meaning, fused)
+        scores = lift_named(fused, match.named)
+        found = select(scores, self._lexical.documents.__getitem__, limit=limit, rival=self._lexical.rival)
+        confidence = 1.0 if match.named else round(self._calibration.confidence(signals), 4)
+        if not found or (not match.named and self._calibration.abstains(signals)):
+            return self._nothing(query, found, limit, confidence)
+        hits = tuple(
+            Hit(
+                key=document.key,
+                score=round(score, 5),
+                evidence=self._evidence(document, match, score) if explain else {},
+            )
+            for score, document in found
+        )
+        return Ranking(hits=hits, abstained=False, confidence=confidence, mode="hybrid")
+
+    def signals(self, query: str) -> Signals:
+        """What a search for the query would see; for calibration."""
+        match = self._lexical.match(query)
+        meaning = self._meaning(query)
+        fused = self._fused(query, match, meaning)
+        return self._signals(query, match, meaning, fused)
+
+    def _fused(self, query: str, match: Match, meaning: Floats) -> Floats:
+        parts = clauses(query) if self._weights.clauses else ()
+        best_clause = np.maximum.reduce([self._meaning(part) for part in parts]) if parts else None
+        fused = fuse(match.scores, meaning, best_clause, mass=match.mass, weights=self._weights)
+        gone = self._lexical.postings.gone
+        if len(gone):
+            fused[gone] = meaning[gone] = 0.0
+        return fused
+
+    def _signals(self, query: str, match: Match, meaning: Floats, fused: Floats) -> Signals:
+        nearest = float(meaning.max(initial=0.0))
+        mass = match.mass
+        few = min(5, len(fused))
+        best = np.partition(fused, len(fused) - few)[len(fused) - few :]
+        return Signals(
+            nearest=nearest,
+            elsewhere=nearest if self._cohort is None else self._cohort.nearness(query),
+            words=float(match.scores.max(initial=0.0)) / mass if mass > 0.0 else 0.0,
+            lead=float(best.max() - best.min()),
+        )
+
+    def _meaning(self, query: str) -> Floats:
+        scores = self._base.scores(query)
+        return scores if self._added is None else np.concatenate((scores, self._added.scores(query)))
+
+    def _nothing(self, query: str, found: Sequence[Scored], limit: int, confidence: float) -> Ranking:
+        by_substring = self._lexical.by_substring(query, limit)
+        if by_substring.hits:
+            return Ranking(hits=by_substring.hits, abstained=False, confidence=0.5, mode="substring")
+        nearest = tuple(document.key for _, document in found[:NEAREST_NAMES])
+        return Ranking(hits=(), abstained=True, confidence=round(confidence, 4), nearest=nearest, mode="hybrid")
+
+    def _evidence(self, document: Document, match: Match, score: float) -> dict[str, float]:
+        scale = self._weights.words / match.mass**0.5 if match.mass > 0.0 else 0.0
+        parts = self._lexical.evidence(document, match, None)
+        evidence = {name: round(value * scale, 4) for name, value in parts.items()}
+        evidence["meaning"] = round(score - sum(evidence.values()), 4)
+        return evidence

@@ -1,0 +1,155 @@
+"""Turns a query into weighted term numbers of one index.
+
+A word counts by how rare it is in this index and by how telling it is in queries at all (`salience`). The
+exact written form counts most; other forms of the same word (its family) count less; a word that the index
+does not know may be two words written together, or two words of the query may be one. No word is required: a
+word that nothing in the index holds adds nothing and takes nothing away (X2: it never empties an answerable
+query).
+
+Invariant: weights depend on the query and on counts of living rows alone.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from toolcrib.limits import QUERY_MAX_TERMS, QUERY_WORDS_CACHED
+from toolcrib.retrieval.analysis import Analyser
+from toolcrib.retrieval.postings import Postings
+from toolcrib.retrieval.salience import salience_table
+from toolcrib.retrieval.text import family, query_terms
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_MISSPELT_MIN_CHARS = 5
+_MISSPELT_MAX_CHARS = 20
+_SPLIT_MIN_CHARS = 5
+_SPLIT_PART_CHARS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryWeights:
+    """How the rules of this module count; a zero switches a rule off."""
+
+    variant: float = 0.9
+    """Another form of the same word, against the form that was written."""
+    joined: float = 0.5
+    """Two neighbouring words that the index knows as one ("app lens" for `applens`)."""
+    parted: float = 1.0
+    """Each half of an unknown word that the index knows as two ("cosmosdb" for "Cosmos DB")."""
+    misspelt: float = 0.5
+    """The commonest word one slip away from an unknown one, which must start with the same letter."""
+    salience: Mapping[str, float] = field(default_factory=salience_table)
+    """Word families that count less than in full."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """One word of a query."""
+
+    text: str
+    mass: float
+    """What the word is worth if a document holds exactly it."""
+    numbers: tuple[tuple[int, float], ...]
+    """Term numbers that answer to the word, with their weights; empty if the index knows none."""
+
+
+class Weigher:
+    """Weighs queries for one index, and remembers the words that it has weighed."""
+
+    __slots__ = ("_analyser", "_postings", "_rows", "_seen", "_weights")
+
+    def __init__(self, *, analyser: Analyser, postings: Postings, weights: QueryWeights) -> None:
+        self._analyser = analyser
+        self._postings = postings
+        self._weights = weights
+        self._rows = postings.living
+        self._seen: dict[str, Word] = {}
+
+    def words(self, query: str) -> list[Word]:
+        """The words of a query with everything in the index that answers to them."""
+        terms = query_terms(query)[:QUERY_MAX_TERMS]
+        unique = dict.fromkeys(terms)
+        found = [self._word(term) for term in unique]
+        if self._weights.joined:
+            for first, second in pairwise(terms):
+                whole = first + second
+                if whole not in unique:
+                    numbers = self._forms(whole, family(whole), self._weights.joined)
+                    if numbers:
+                        found.append(Word(text=whole, mass=0.0, numbers=numbers))
+        return found
+
+    def _word(self, term: str) -> Word:
+        known = self._seen.get(term)
+        if known is None:
+            if len(self._seen) >= QUERY_WORDS_CACHED:
+                self._seen.clear()
+            known = self._seen[term] = self._weigh(term)
+        return known
+
+    def _weigh(self, term: str) -> Word:
+        key = family(term)
+        numbers = self._forms(term, key, 1.0)
+        if not numbers and self._weights.parted:
+            numbers = self._parted(term)
+        if not numbers and self._weights.misspelt:
+            numbers = self._misspelt(term)
+        own = self._analyser.vocabulary.get(term)
+        mass = self._worth(key, 0 if own is None else self._postings.holding(own))
+        return Word(text=term, mass=mass, numbers=numbers)
+
+    def _worth(self, key: str, holding: int) -> float:
+        rarity = math.log(1.0 + (self._rows - holding + 0.5) / (holding + 0.5))
+        return rarity * self._weights.salience.get(key, 1.0)
+
+    def _forms(self, term: str, key: str, scale: float) -> tuple[tuple[int, float], ...]:
+        numbers = self._analyser.family_numbers(key)
+        if not numbers:
+            return ()
+        holding = self._postings.holding
+        known = [(number, count) for number in numbers if (count := holding(number))]
+        own = self._analyser.vocabulary.get(term)
+        together = min(self._rows, sum(count for _, count in known))
+        found: list[tuple[int, float]] = []
+        for number, count in known:
+            weight = self._worth(key, count) if number == own else self._weights.variant * self._worth(key, together)
+            if weight > 0.0:
+                found.append((number, weight * scale))
+        return tuple(found)
+
+    def _parted(self, term: str) -> tuple[tuple[int, float], ...]:
+        if len(term) < _SPLIT_MIN_CHARS or not term.isascii():
+            return ()
+        middle = len(term) / 2
+        places = range(_SPLIT_PART_CHARS, len(term) - _SPLIT_PART_CHARS + 1)
+        for place in sorted(places, key=lambda at: (abs(at - middle), at)):
+            head, tail = term[:place], term[place:]
+            first = self._forms(head, family(head), self._weights.parted)
+            if first:
+                second = self._forms(tail, family(tail), self._weights.parted)
+                if second:
+                    return first + second
+        return ()
+
+    def _misspelt(self, term: str) -> tuple[tuple[int, float], ...]:
+        if not (_MISSPELT_MIN_CHARS <= len(term) <= _MISSPELT_MAX_CHARS and term.isascii() and term.isalpha()):
+            return ()
+        vocabulary, holding = self._analyser.vocabulary, self._postings.holding
+        known = [(holding(vocabulary[word]), word) for word in one_slip_away(term) if word in vocabulary]
+        count, word = max(known, default=(0, ""))
+        return self._forms(word, family(word), self._weights.misspelt) if count else ()
+
+
+def one_slip_away(word: str) -> set[str]:
+    """Words that one missing, extra, wrong or swapped letter after the first makes of a word."""
+    found: set[str] = set()
+    for at in range(1, len(word) + 1):
+        head, tail = word[:at], word[at:]
+        found.update(head + letter + tail for letter in _LETTERS)
+        if tail:
+            found.add(head + tail[1:])
+            found.update(head + letter + tail[1:] for letter in _LETTERS)
+        if len(tail) > 1:
+            found.add(head + tail[1] + tail[0] + tail[2:])
+    return found - {word}

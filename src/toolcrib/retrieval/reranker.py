@@ -1,0 +1,275 @@
+"""Adds an embeddings endpoint of the operator's choice on top of an index (S24); off unless configured.
+
+One call embeds the query; tool vectors are embedded once and kept by content hash. Whatever the endpoint
+does (slow, down, wrong shape, NaN), the answer of the inner index stands: the failure is counted, reported
+at most once a minute and visible in `Reranker.state`, never raised and never silent (D3, D4, D5).
+
+The middle of this module is pure: the endpoint, the clock and the reporter are passed in. `embedding_http`
+has the client that talks to a real endpoint. A `SecondStage` (a cross-encoder, say) may reorder the best
+hits of any index in the same spirit.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolcrib.limits import (
+    EMBEDDING_BATCH_TEXTS,
+    EMBEDDING_BREAKER_FAILURES,
+    EMBEDDING_BREAKER_S,
+    EMBEDDING_CACHED_VECTORS,
+    EMBEDDING_DOCUMENT_MAX_CHARS,
+    EMBEDDING_QUERY_BUDGET_S,
+    EMBEDDING_REPORT_EVERY_S,
+    EMBEDDING_VECTOR_MAX_DIMENSIONS,
+    QUERY_MAX_CHARS,
+    RERANKED_MAX_HITS,
+)
+from toolcrib.retrieval.base import Document, Hit, Index, Ranking
+
+Floats = NDArray[np.float32]
+Mode = Literal["rerank", "rrf"]
+_NO_LENGTH = 1e-9
+
+
+class EmbeddingFailed(Exception):
+    """The endpoint did not give usable vectors; the text says why, without the key or the texts sent."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors, within a time budget."""
+
+    def embed(self, texts: Sequence[str], *, budget_s: float) -> Sequence[Sequence[float]]:
+        """One vector per text.
+
+        Raises:
+            EmbeddingFailed: nothing usable came within the budget.
+        """
+        ...
+
+
+class SecondStage(Protocol):
+    """Reorders the best hits, as a cross-encoder does."""
+
+    def reorder(self, query: str, documents: Sequence[Document]) -> Sequence[float]:
+        """One score per document, higher is better. Any exception leaves the order as it was."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankerSettings:
+    """How an endpoint is used."""
+
+    mode: Mode = "rerank"
+    query_prefix: str = "search_query: "
+    document_prefix: str = "search_document: "
+    rrf_k: float = 10.0
+    """How fast a rank loses weight; 10 beat 60 in the field."""
+    budget_s: float = EMBEDDING_QUERY_BUDGET_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankerState:
+    """What `doctor` shows."""
+
+    calls: int = 0
+    failures: int = 0
+    last_failure: str | None = None
+    open_until: float = -math.inf
+    """Until then the endpoint is left alone."""
+    failing: int = 0
+    """Failures in a row."""
+
+
+class Reranker:
+    """The vectors of one endpoint, by content, and its breaker. One per endpoint; indexes may come and go."""
+
+    __slots__ = ("_clock", "_embedder", "_lock", "_report", "_reported_at", "_settings", "_vectors", "state")
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        clock: Callable[[], float],
+        report: Callable[[str], None],
+        settings: RerankerSettings | None = None,
+    ) -> None:
+        self._embedder = embedder
+        self._clock = clock
+        self._report = report
+        self._settings = settings if settings is not None else RerankerSettings()
+        self._vectors: dict[str, Floats] = {}
+        self._reported_at = -math.inf
+        self._lock = Lock()
+        self.state = RerankerState()
+
+    @property
+    def settings(self) -> RerankerSettings:
+        """How the endpoint is used."""
+        return self._settings
+
+    def prepare(self, documents: Sequence[Document], *, budget_s: float) -> bool:
+        """Embeds what is missing (call it off the loop); true when every document has a vector."""
+        missing = [document for document in documents if document.digest not in self._vectors]
+        for start in range(0, len(missing), EMBEDDING_BATCH_TEXTS):
+            batch = missing[start : start + EMBEDDING_BATCH_TEXTS]
+            texts = [self._settings.document_prefix + document_text(document) for document in batch]
+            vectors = self._embed(texts, budget_s)
+            if vectors is None:
+                return False
+            self._keep(batch, vectors)
+        return True
+
+    def nearness(self, query: str, documents: Sequence[Document]) -> dict[str, float] | None:
+        """Cosine of each document that has a vector, by key; `None` without a vector of the query."""
+        known = [(document, self._vectors.get(document.digest)) for document in documents]
+        rows = [(document.key, vector) for document, vector in known if vector is not None]
+        if not rows:
+            return None
+        text = self._settings.query_prefix + query[:QUERY_MAX_CHARS]
+        vectors = self._embed([text], self._settings.budget_s)
+        if vectors is None or vectors[0].shape != rows[0][1].shape:
+            return None
+        return {key: float(vector @ vectors[0]) for key, vector in rows if vector.shape == vectors[0].shape}
+
+    def _embed(self, texts: Sequence[str], budget_s: float) -> list[Floats] | None:
+        if self._clock() < self.state.open_until:
+            return None
+        try:
+            vectors = checked_vectors(self._embedder.embed(texts, budget_s=budget_s), count=len(texts))
+        except EmbeddingFailed as error:
+            self._failed(str(error))
+            return None
+        # The endpoint's client is the operator's own; a fault in it must not take search down.
+        except Exception as error:
+            self._failed(type(error).__name__)
+            return None
+        with self._lock:
+            self.state = replace(self.state, calls=self.state.calls + 1, failing=0)
+        return vectors
+
+    def _failed(self, reason: str) -> None:
+        now = self._clock()
+        with self._lock:
+            state = self.state
+            failing = state.failing + 1
+            broken = failing >= EMBEDDING_BREAKER_FAILURES
+            self.state = replace(
+                state,
+                calls=state.calls + 1,
+                failures=state.failures + 1,
+                last_failure=reason,
+                failing=failing,
+                open_until=now + EMBEDDING_BREAKER_S if broken else state.open_until,
+            )
+            due = now - self._reported_at >= EMBEDDING_REPORT_EVERY_S
+            if due:
+                self._reported_at = now
+        if due:
+            self._report(f"the embeddings endpoint failed ({reason}); search answers without it")
+
+    def _keep(self, documents: Sequence[Document], vectors: Sequence[Floats]) -> None:
+        with self._lock:
+            for document, vector in zip(documents, vectors, strict=True):
+                while len(self._vectors) >= EMBEDDING_CACHED_VECTORS:
+                    del self._vectors[next(iter(self._vectors))]
+                self._vectors[document.digest] = vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankedIndex:
+    """An index whose best hits are ordered by an endpoint, a second stage, or both."""
+
+    inner: Index
+    documents: Mapping[str, Document]
+    """By key."""
+    reranker: Reranker | None = None
+    second: SecondStage | None = None
+    report: Callable[[str], None] = field(default=lambda _: None)
+
+    def __len__(self) -> int:
+        return len(self.inner)
+
+    def search(self, query: str, *, limit: int, explain: bool = False) -> Ranking:
+        """Ranks as the inner index does, then reorders; falls back to the inner order on any failure."""
+        ranking = self.inner.search(query, limit=max(limit, RERANKED_MAX_HITS), explain=explain)
+        # A hit with a far better score than words can give is a name: nothing reorders that.
+        if ranking.abstained or not ranking.hits or ranking.confidence >= 1.0:
+            return replace(ranking, hits=ranking.hits[: max(0, limit)])
+        if self.reranker is not None:
+            ranking = self._by_endpoint(self.reranker, query, ranking)
+        if self.second is not None:
+            ranking = self._by_second_stage(self.second, query, ranking)
+        return replace(ranking, hits=ranking.hits[: max(0, limit)])
+
+    def _by_endpoint(self, reranker: Reranker, query: str, ranking: Ranking) -> Ranking:
+        documents = [self.documents[hit.key] for hit in ranking.hits]
+        nearness = reranker.nearness(query, documents)
+        if nearness is None or len(nearness) < len(documents):
+            return replace(ranking, mode=f"{ranking.mode} (endpoint unavailable)")
+        order = sorted(ranking.hits, key=lambda hit: (-nearness[hit.key], hit.key))
+        if reranker.settings.mode == "rrf":
+            order = fuse_ranks(ranking.hits, order, k=reranker.settings.rrf_k)
+        hits = tuple(replace(hit, evidence={**hit.evidence, "endpoint": round(nearness[hit.key], 4)}) for hit in order)
+        return replace(ranking, hits=hits, mode=f"{ranking.mode}+{reranker.settings.mode}")
+
+    def _by_second_stage(self, second: SecondStage, query: str, ranking: Ranking) -> Ranking:
+        documents = [self.documents[hit.key] for hit in ranking.hits]
+        try:
+            scores = [float(score) for score in second.reorder(query, documents)]
+        # The second stage is the operator's own code; a fault in it must not take search down.
+        except Exception as error:
+            self.report(f"the second stage failed ({type(error).__name__}); the order before it stands")
+            return ranking
+        if len(scores) != len(documents) or not all(map(math.isfinite, scores)):
+            self.report("the second stage gave unusable scores; the order before it stands")
+            return ranking
+        pairs = sorted(zip(scores, ranking.hits, strict=True), key=lambda pair: (-pair[0], pair[1].key))
+        hits = tuple(replace(hit, evidence={**hit.evidence, "second_stage": score}) for score, hit in pairs)
+        return replace(ranking, hits=hits, mode=f"{ranking.mode}+second")
+
+
+def fuse_ranks(first: Sequence[Hit], second: Sequence[Hit], *, k: float) -> list[Hit]:
+    """Reciprocal rank fusion of two orders of the same hits."""
+    worth: dict[str, float] = {}
+    for order in (first, second):
+        for rank, hit in enumerate(order):
+            worth[hit.key] = worth.get(hit.key, 0.0) + 1.0 / (k + rank + 1)
+    return sorted(first, key=lambda hit: (-worth[hit.key], hit.key))
+
+
+def document_text(document: Document) -> str:
+    """What an endpoint is told of a tool: its name and description, bounded."""
+    return f"{document.leaf}: {document.description}"[:EMBEDDING_DOCUMENT_MAX_CHARS]
+
+
+def checked_vectors(raw: Sequence[Sequence[float]], *, count: int) -> list[Floats]:
+    """The vectors at length one.
+
+    Raises:
+        EmbeddingFailed: wrong number, wrong or uneven dimensions, a number that is not finite, or no length.
+    """
+    if len(raw) != count:
+        raise EmbeddingFailed(f"{len(raw)} vectors for {count} texts")
+    vectors: list[Floats] = []
+    for row in raw:
+        try:
+            vector = np.asarray(row, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise EmbeddingFailed("a vector holds something other than numbers") from error
+        if vector.ndim != 1 or not 1 <= len(vector) <= EMBEDDING_VECTOR_MAX_DIMENSIONS:
+            raise EmbeddingFailed("a vector has an impossible shape")
+        if vectors and len(vector) != len(vectors[0]):
+            raise EmbeddingFailed("the vectors differ in dimension")
+        largest = float(np.abs(vector).max()) if bool(np.isfinite(vector).all()) else math.nan
+        if not largest > _NO_LENGTH:
+            raise EmbeddingFailed("a vector is not finite or has no length")
+        # By the largest first: the squares of huge numbers would overflow.
+        scaled = vector / largest
+        vectors.append((scaled / np.linalg.norm(scaled)).astype(np.float32))
+    return vectors

@@ -1,0 +1,223 @@
+"""Decides how near a query and a tool are in meaning, with word vectors that ship in this package.
+
+A text is the weighted sum of its word vectors, brought to length one; nearness is the cosine. There is no
+network, no library but numpy and no work at import: the table is read at the first `StaticModel.load`.
+
+Invariant: every vector has length one or is all zero, never NaN, whatever the text. A missing or damaged
+table is a `ModelUnavailable`, which the caller answers with lexical search, visibly (K14).
+"""
+
+import json
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolcrib.errors import ModelUnavailable
+from toolcrib.limits import (
+    QUERY_MAX_CHARS,
+    SEMANTIC_CACHED_DOCUMENTS,
+    SEMANTIC_EXACT_DOCUMENTS,
+    SEMANTIC_FIELD_MAX_CHARS,
+    SEMANTIC_FIELD_MAX_ROWS,
+    SEMANTIC_REFINED_DOCUMENTS,
+)
+from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.vocabulary import Bridge, Vocabulary
+
+Codes: TypeAlias = NDArray[np.int8]
+Floats: TypeAlias = NDArray[np.float32]
+
+MODEL_DIRECTORY = Path(__file__).parent / "model"
+_TABLE = "table.npz"
+_BRIDGE = "bridge.npz"
+_FORMAT = 1
+_COARSE_DIMENSIONS = 64
+"""Leading dimensions, all that the first look at a large index uses; the table is rotated to suit."""
+
+# How much each part of a document says about it; chosen on the macro mean of the development sets.
+_LEAF, _TOOLSET, _DESCRIPTION, _PARAMETERS, _ALIASES = 0.8, 0.35, 1.0, 0.3, 0.6
+
+
+@dataclass(slots=True, kw_only=True)
+class StaticModel:
+    """The table, and the document vectors that were already made with it."""
+
+    vocabulary: Vocabulary
+    codes: Codes
+    """One row per word, as whole numbers."""
+    scales: Floats
+    """What one unit of each row's numbers is worth."""
+    version: str
+    _cache: dict[str, bytes] = field(default_factory=dict[str, bytes])
+
+    @classmethod
+    def load(cls, directory: Path = MODEL_DIRECTORY) -> "StaticModel":
+        """Reads the table.
+
+        Raises:
+            ModelUnavailable: a file is missing, damaged or of another format.
+        """
+        arrays = _read(directory / _TABLE)
+        try:
+            meta = json.loads(bytes(arrays["meta"]))
+            tokens = bytes(arrays["tokens"]).decode().split("\n")
+            codes = np.ascontiguousarray(arrays["codes"], dtype=np.int8)
+            scales = arrays["scales"].astype(np.float32)
+            version = str(meta["version"])
+        except (KeyError, ValueError, TypeError) as error:
+            raise ModelUnavailable(f"the embedding table is damaged: {error}") from error
+        if meta.get("format") != _FORMAT or codes.ndim != 2 or not len(tokens) == len(codes) == len(scales):
+            raise ModelUnavailable("the embedding table has a format that this release does not read")
+        vocabulary = Vocabulary.of(tokens, _bridge_loader(directory, len(tokens)))
+        return cls(vocabulary=vocabulary, codes=codes, scales=scales, version=version)
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers per vector."""
+        return self.codes.shape[1]
+
+    def embed_query(self, text: str) -> Floats:
+        """The vector of a query; all zero when no word of it means anything here."""
+        rows = self.vocabulary.rows(text[:QUERY_MAX_CHARS], at_most=SEMANTIC_FIELD_MAX_ROWS)
+        return unit(self._sum(rows))
+
+    def embed_documents(self, documents: Sequence[Document]) -> Codes:
+        """One row per document, in whole numbers of no fixed scale; `unit` brings them to length one."""
+        made = np.empty((len(documents), self.dimensions), dtype=np.int8)
+        for place, document in enumerate(documents):
+            kept = self._cache.get(document.digest)
+            if kept is None:
+                kept = self._keep(document.digest, _to_codes(self._sum(self._composed(document))).tobytes())
+            made[place] = np.frombuffer(kept, dtype=np.int8)
+        return made
+
+    def index(self, documents: Sequence[Document]) -> "SemanticIndex":
+        """An index of exactly these documents, in this order."""
+        return SemanticIndex.of(self, documents)
+
+    def _keep(self, digest: str, vector: bytes) -> bytes:
+        if len(self._cache) >= SEMANTIC_CACHED_DOCUMENTS:
+            self._cache.clear()
+        self._cache[digest] = vector
+        return vector
+
+    def _composed(self, document: Document) -> list[tuple[int, float]]:
+        fields = (
+            (_LEAF, document.leaf),
+            (_TOOLSET, document.toolset),
+            (_DESCRIPTION, document.description),
+            (_PARAMETERS, " ".join(document.parameters[:20])),
+            (_ALIASES, " ".join(document.aliases)),
+        )
+        composed: list[tuple[int, float]] = []
+        for importance, text in fields:
+            rows = self.vocabulary.rows(text[:SEMANTIC_FIELD_MAX_CHARS], at_most=SEMANTIC_FIELD_MAX_ROWS)
+            if rows:
+                # Divided by the square root: a long text counts for more than a short one, not in proportion.
+                share = importance / len(rows) ** 0.5
+                composed += [(row, weight * share) for row, weight in rows]
+        return composed
+
+    def _sum(self, rows: Sequence[tuple[int, float]]) -> Floats:
+        if not rows:
+            return np.zeros(self.dimensions, dtype=np.float32)
+        places = np.fromiter((row for row, _ in rows), dtype=np.intp, count=len(rows))
+        weights = np.fromiter((weight for _, weight in rows), dtype=np.float32, count=len(rows))
+        weights *= self.scales[places]
+        return np.asarray(weights @ self.codes[places].astype(np.float32), dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticIndex:
+    """Vectors of documents; immutable once built."""
+
+    model: StaticModel
+    coarse: Floats
+    """Vectors of length one; of a large index only their leading dimensions."""
+    codes: Codes | None
+    """The whole vectors of a large index, for a second look at the nearest."""
+    norms: Floats | None
+
+    @classmethod
+    def of(cls, model: StaticModel, documents: Sequence[Document]) -> "SemanticIndex":
+        """Embeds the documents; what the model has seen before is not embedded again."""
+        codes = model.embed_documents(documents)
+        if len(codes) <= SEMANTIC_EXACT_DOCUMENTS:
+            return cls(model=model, coarse=unit(codes), codes=None, norms=None)
+        norms = np.sqrt(np.einsum("ij,ij->i", codes, codes, dtype=np.int32)).astype(np.float32)
+        norms[norms == 0] = 1.0
+        coarse = codes[:, :_COARSE_DIMENSIONS].astype(np.float32)
+        coarse /= norms[:, None]
+        return cls(model=model, coarse=coarse, codes=codes, norms=norms)
+
+    def __len__(self) -> int:
+        """How many documents it holds."""
+        return len(self.coarse)
+
+    def scores(self, query: str) -> Floats:
+        """Nearness of each document to the query, -1 to 1, in the order in which they were given.
+
+        Beyond `SEMANTIC_EXACT_DOCUMENTS` documents only the nearest are exact; the others are estimates.
+        """
+        vector = self.model.embed_query(query)
+        if self.codes is None or self.norms is None:
+            return _products(self.coarse, vector)
+        scores = _products(self.coarse, vector[:_COARSE_DIMENSIONS])
+        nearest = np.argpartition(scores, -SEMANTIC_REFINED_DOCUMENTS)[-SEMANTIC_REFINED_DOCUMENTS:]
+        scores[nearest] = (self.codes[nearest].astype(np.float32) @ vector) / self.norms[nearest]
+        return scores
+
+
+def unit(vectors: NDArray[np.int8] | NDArray[np.float32]) -> Floats:
+    """The vectors brought to length one; a zero vector stays zero."""
+    floats = vectors.astype(np.float32)
+    lengths = np.sqrt(np.einsum("...i,...i->...", floats, floats))[..., None]
+    return np.divide(floats, lengths, out=np.zeros_like(floats), where=lengths > 0)
+
+
+def _products(rows: Floats, vector: Floats) -> Floats:
+    # Not `@`: a threaded BLAS spends six times the CPU on waking threads, and its sums depend on the shape.
+    return np.einsum("ij,j->i", rows, vector)
+
+
+def _to_codes(vector: Floats) -> Codes:
+    largest = float(np.abs(vector).max(initial=0.0))
+    if largest == 0.0:
+        return np.zeros(vector.shape, dtype=np.int8)
+    return np.rint(vector * (127.0 / largest)).astype(np.int8)
+
+
+def _read(path: Path) -> dict[str, NDArray[np.generic]]:
+    try:
+        with path.open("rb") as file:
+            # Check sums first: parsing a damaged header can end in any error.
+            with zipfile.ZipFile(file) as archive:
+                damaged = archive.testzip()
+            if damaged is not None:
+                raise ModelUnavailable(f"the embedding file {path.name} is damaged at {damaged}")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise ModelUnavailable(f"the embedding file {path.name} cannot be read: {error}") from error
+
+
+def _bridge_loader(directory: Path, rows: int) -> Callable[[], Bridge]:
+    # Read and checked at once, so that nothing can fail later; put together when a text first needs it.
+    arrays = _read(directory / _BRIDGE)
+    try:
+        words = bytes(arrays["words"]).decode()
+        targets = arrays["rows"].astype(np.uint16)
+        shares = arrays["weights"].astype(np.uint8)
+    except (KeyError, ValueError) as error:
+        raise ModelUnavailable(f"the bridge to other languages is damaged: {error}") from error
+    count = words.count("\n") + 1
+    if not count == len(targets) == len(shares) or bool((targets[shares > 0] >= rows).any()):
+        raise ModelUnavailable("the bridge to other languages does not belong to the table")
+    return lambda: Bridge.of(words.split("\n"), targets, shares)

@@ -1,0 +1,152 @@
+"""The commands as a user meets them: figures, JSON, exit codes, one sentence per error."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.factories import definition
+
+KEYS = {
+    "n_tools",
+    "direct_tokens",
+    "bridge_tokens",
+    "listing_tokens",
+    "visible_tokens",
+    "saved_pct",
+    "activated",
+    "threshold_tokens",
+    "reason",
+    "names_listed",
+}
+
+
+def toolcrib(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "toolcrib", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=30
+    )
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    path = tmp_path / "tools.jsonl"
+    rows = [
+        {**definition(f"open_{word}_{n}", f"Open the {word}. " * 8, path={"type": "string"}), "server": word}
+        for word in ("door", "window", "gate")
+        for n in range(40)
+    ]
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    return path
+
+
+def test_tokens_prints_the_figures_that_scripts_rely_on(tools: Path) -> None:
+    run = toolcrib("tokens", "--tools", tools, "--context", "32000", "--json")
+    report = json.loads(run.stdout)
+    assert run.returncode == 0
+    assert set(report) == KEYS
+    assert report["activated"] is True
+    assert report["n_tools"] == report["names_listed"] == 120
+    assert report["bridge_tokens"] <= 300
+    assert report["visible_tokens"] == report["bridge_tokens"] + report["listing_tokens"]
+    assert report["saved_pct"] == round(100 * (1 - report["visible_tokens"] / report["direct_tokens"]), 2)
+    below = json.loads(toolcrib("tokens", "--tools", tools, "--context", "1000000", "--json").stdout)
+    assert below["activated"] is False
+    assert below["saved_pct"] == 0
+
+
+def test_tokens_draws_a_picture_for_people(tools: Path) -> None:
+    run = toolcrib("tokens", "--tools", tools, "--context", "32000")
+    assert "all attached" in run.stdout
+    assert "█" in run.stdout
+    assert "\x1b[" not in run.stdout
+
+
+@pytest.mark.parametrize("shape", ["array", "object", "openai"])
+def test_definitions_are_read_in_every_shape(tmp_path: Path, shape: str) -> None:
+    rows: Any = [definition("a"), definition("b")]
+    if shape == "openai":
+        rows = [
+            {"type": "function", "function": {"name": row["name"], "parameters": row["inputSchema"]}} for row in rows
+        ]
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps({"tools": rows} if shape == "object" else rows, indent=2))
+    assert json.loads(toolcrib("tokens", "--tools", path, "--json").stdout)["n_tools"] == 2
+
+
+def test_search_finds_and_explains(tools: Path) -> None:
+    run = toolcrib(
+        "search", "open the window", "--tools", tools, "--limit", "3", "--retrieval", "lexical", "--explain", "--json"
+    )
+    body = json.loads(run.stdout)
+    assert {"query", "total_available", "matches", "abstained", "tokens"} <= set(body)
+    first = body["matches"][0]
+    assert first["toolset"] == "mcp-window"
+    assert {"name", "toolset", "score", "description", "signature", "complete"} <= set(first)
+    assert first["evidence"]
+    assert "mcp-window" in toolcrib("search", "open the window", "--tools", tools, "--retrieval", "lexical").stdout
+
+
+def test_describe_prints_the_schema_and_an_unknown_name_a_sentence(tools: Path) -> None:
+    run = toolcrib("describe", "door__open_door_1", "--tools", tools)
+    assert json.loads(run.stdout)["parameters"]["required"] == ["path"]
+    unknown = toolcrib("describe", "door__open_dor_1", "--tools", tools)
+    assert unknown.returncode == 2
+    assert "Did you mean" in unknown.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tokens", "--tools", "no.jsonl"], "no.jsonl: cannot be read: No such file or directory."),
+        (["tokens", "--tools", "broken.jsonl"], "broken.jsonl:2: is no valid JSON"),
+        (["tokens", "--tools", "numbers.json"], "a tool definition must be a JSON object"),
+        (["tokens", "--tools", "."], "cannot be read: Is a directory"),
+        (["search", "x"], "There is no toolcrib.yaml here: give --tools FILE or --config FILE."),
+        (["search", "x", "--tools", "a", "--config", "b"], "not both"),
+        (["search", "x", "--config", "bad.yaml"], "did you mean `tools`?"),
+    ],
+)
+def test_wrong_use_ends_with_two_and_one_clear_sentence(tmp_path: Path, arguments: list[str], message: str) -> None:
+    (tmp_path / "broken.jsonl").write_text('{"name": "a"}\n{broken\n')
+    (tmp_path / "numbers.json").write_text("[1, 2]")
+    (tmp_path / "bad.yaml").write_text("tolls: {}\n")
+    run = toolcrib(*arguments, cwd=tmp_path)
+    assert run.returncode == 2
+    assert message in run.stderr
+    assert run.stderr.startswith("toolcrib: ")
+    assert len(run.stderr.splitlines()) == 1
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["tokens"], ["nonsense"], ["tokens", "--tools", "x", "--context", "many"], ["search"]]
+)
+def test_a_wrong_command_line_ends_with_two(arguments: list[str]) -> None:
+    run = toolcrib(*arguments)
+    assert run.returncode == 2
+    assert "Traceback" not in run.stderr
+
+
+def test_a_definition_that_cannot_be_used_is_reported_and_the_rest_counted(tmp_path: Path) -> None:
+    path = tmp_path / "tools.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in [definition("a"), definition("tool_call"), {"name": 7}]))
+    run = toolcrib("tokens", "--tools", path)
+    assert "1 tools" in run.stdout
+    assert "left out: tools/tool_call: the name `tool_call` is reserved" in " ".join(run.stdout.split())
+
+
+def test_every_command_has_help_with_an_example() -> None:
+    listed = toolcrib("--help").stdout.split("Commands:")[1].splitlines()
+    commands = [
+        line.split()[0] for line in listed if line.startswith("  ") and not line.startswith("   ") and line.strip()
+    ]
+    assert {"tokens", "search", "describe", "version"} <= set(commands)
+    for command in commands:
+        help_text = toolcrib(command, "--help").stdout
+        assert command == "version" or "Example: toolcrib " in help_text or "Commands:" in help_text, command
+
+
+def test_version_prints_the_version() -> None:
+    assert toolcrib("version").stdout.startswith("toolcrib 0.")

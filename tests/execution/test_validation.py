@@ -1,0 +1,221 @@
+"""Arguments: checked offline, in bounded time, and repaired in one turn."""
+
+import http.server
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.factories import definition, tool
+
+from toolcrib.errors import InvalidArguments
+from toolcrib.execution.complexity import WORK_MAX, measure_work
+from toolcrib.execution.validation import Validator
+from toolcrib.intake.freezing import freeze_tool
+
+
+def with_schema(schema: dict[str, Any]) -> Any:
+    return freeze_tool({"name": "t", "inputSchema": schema}, toolset="t", origin="mcp")
+
+
+def check(schema: dict[str, Any], arguments: dict[str, Any]) -> Any:
+    return Validator().check(with_schema(schema), arguments)
+
+
+def obj(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+@pytest.mark.requirement("X5")
+def test_a_wrong_call_is_answered_with_the_place_the_constraint_and_the_schema() -> None:
+    issue = tool("create_issue", title={"type": "string"}, count={"type": "integer", "maximum": 9})
+    with pytest.raises(InvalidArguments) as caught:
+        Validator().check(issue, {"count": 10})
+    answer = caught.value.for_model()
+    assert "`create_issue` was not run" in str(answer["error"])
+    assert '"title" is a required property' in str(answer["error"])
+    assert "`count`" in str(answer["error"])
+    assert answer["parameters"] == issue.parameters
+
+
+@pytest.mark.requirement("X5")
+@pytest.mark.parametrize(
+    ("kind", "value", "repaired"),
+    [
+        ("integer", "42", 42),
+        ("number", "4.5", 4.5),
+        ("number", "4", 4),
+        ("boolean", "True", True),
+        ("object", '{"a": 1}', {"a": 1}),
+        ("array", '["a"]', ["a"]),
+        ("array", "a", ["a"]),
+        ("array", 7, [7]),
+        ("string", 42, "42"),
+    ],
+)
+def test_a_value_with_only_one_reading_is_repaired_and_said_so(kind: str, value: Any, repaired: Any) -> None:
+    checked = check(obj(x={"type": kind}), {"x": value})
+    assert checked.arguments == {"x": repaired}
+    assert type(checked.arguments["x"]) is type(repaired)
+    assert "`x` was given as" in checked.notes[0]
+
+
+@pytest.mark.requirement("X5")
+def test_a_blank_for_an_optional_parameter_of_another_type_is_left_out() -> None:
+    checked = check(obj(x={"type": "object"}, y={"type": "integer"}), {"x": "", "y": 1})
+    assert checked.arguments == {"y": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("integer", "forty"),
+        ("integer", 4.5),
+        ("object", "[]"),
+        ("boolean", "maybe"),
+        ("string", None),
+        ("integer", True),
+    ],
+)
+def test_what_has_no_single_reading_is_refused(kind: str, value: Any) -> None:
+    with pytest.raises(InvalidArguments):
+        check({**obj(x={"type": kind}), "required": ["x"]}, {"x": value})
+
+
+def test_valid_arguments_are_handed_on_as_they_are() -> None:
+    arguments = {"x": "42", "extra": [1]}
+    checked = check(obj(x={"type": "string"}), arguments)
+    assert checked.arguments is arguments
+    assert checked.notes == ()
+
+
+def test_validation_reads_the_tools_arguments_and_not_the_envelope() -> None:
+    schema = {
+        **obj(name={"type": "string"}, arguments={"type": "array"}),
+        "required": ["name", "arguments"],
+        "additionalProperties": False,
+    }
+    assert check(schema, {"name": "x", "arguments": [1]}).notes == ()
+
+
+@pytest.mark.requirement("X5")
+@pytest.mark.parametrize(
+    "schema", [{"type": "nonsense"}, {"properties": 7}, {"$ref": "#/nowhere"}, {"type": "object", "required": "x"}]
+)
+def test_a_schema_that_cannot_be_checked_lets_the_call_through(schema: dict[str, Any]) -> None:
+    assert check(schema, {"anything": 1}).arguments == {"anything": 1}
+    assert not Validator().is_checkable(with_schema(schema))
+
+
+@pytest.mark.requirement("X5")
+def test_a_pattern_that_backtracks_elsewhere_is_checked_in_linear_time() -> None:
+    schema = obj(x={"type": "string", "pattern": "^(a+)+$"})
+    assert check(schema, {"x": "a" * 5_000}).notes == ()
+    with pytest.raises(InvalidArguments):
+        check(schema, {"x": "a" * 5_000 + "!"})
+
+
+def test_a_pattern_beyond_linear_time_is_left_out_and_the_rest_is_checked() -> None:
+    schema = {**obj(x={"type": "string", "pattern": "^(?=.*[A-Z]).+$"}, n={"type": "integer"}), "required": ["n"]}
+    assert check(schema, {"x": "lower", "n": 1}).notes == ()
+    with pytest.raises(InvalidArguments):
+        check(schema, {"x": "lower"})
+
+
+def doubling(levels: int, via: str) -> dict[str, Any]:
+    defs: dict[str, Any] = {
+        f"a{n}": {via: [{"$ref": f"#/$defs/a{n + 1}"}, {"$ref": f"#/$defs/a{n + 1}"}]} for n in range(levels)
+    }
+    return {**obj(x={"$ref": "#/$defs/a0"}), "$defs": {**defs, f"a{levels}": {"type": "string"}}}
+
+
+@pytest.mark.requirement("X5")
+@pytest.mark.parametrize("via", ["anyOf", "allOf", "oneOf"])
+def test_a_schema_that_doubles_its_work_at_every_level_is_not_checked_at_all(via: str) -> None:
+    bomb = doubling(60, via)
+    assert measure_work(bomb).visits > WORK_MAX
+    assert check(bomb, {"x": 1}).arguments == {"x": 1}
+    with pytest.raises(InvalidArguments):
+        check(doubling(6, via), {"x": {}})
+
+
+@pytest.mark.requirement("X5")
+def test_a_schema_that_doubles_with_the_depth_of_the_arguments_is_checked_only_while_they_are_shallow() -> None:
+    node = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "required": ["b"]}
+    bomb = {**obj(x={"$ref": "#/$defs/n"}), "$defs": {"n": {"anyOf": [node, {**node, "title": "again"}]}}}
+    deep: Any = {}
+    for _ in range(60):
+        deep = {"a": deep}
+    assert check(bomb, {"x": deep}).arguments == {"x": deep}
+    with pytest.raises(InvalidArguments):
+        check(bomb, {"x": {"a": {}}})
+
+
+def test_an_ordinary_recursive_schema_is_checked_at_any_depth() -> None:
+    tree = {
+        **obj(x={"$ref": "#/$defs/n"}),
+        "$defs": {"n": {"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/n"}}}}},
+    }
+    deep: Any = {"kids": 7}
+    for _ in range(20):
+        deep = {"kids": [deep]}
+    with pytest.raises(InvalidArguments):
+        check(tree, {"x": deep})
+
+
+@pytest.mark.requirement("X5")
+def test_nothing_is_fetched_while_checking() -> None:
+    hits: list[str] = []
+
+    class Canary(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            hits.append(self.path)
+            self.send_error(404)
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Canary)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        address = f"http://127.0.0.1:{server.server_port}/schema.json"
+        # Below intake, which would refuse the definition: the validator itself never fetches.
+        raw = with_schema(obj(x={"type": "string"}))
+        object.__setattr__(
+            raw, "schema", (b'{"type":"object","properties":{"x":{"$ref":"' + address.encode() + b'"}}}')
+        )
+        assert Validator().check(raw, {"x": 1}).arguments == {"x": 1}
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert hits == []
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=5),
+        st.recursive(
+            st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5),
+            lambda c: st.lists(c, max_size=3),
+            max_leaves=5,
+        ),
+        max_size=4,
+    )
+)
+def test_any_arguments_are_either_taken_or_refused(arguments: dict[str, Any]) -> None:
+    schema = {**obj(a={"type": "integer"}, b={"type": ["array", "null"]}, c={"enum": ["x"]}), "required": ["a"]}
+    try:
+        checked = check(schema, arguments)
+    except InvalidArguments as error:
+        assert error.extra["parameters"] == schema
+    else:
+        assert isinstance(checked.arguments["a"], int)
+
+
+def test_a_compiled_schema_is_kept_by_its_content() -> None:
+    validator = Validator()
+    one = freeze_tool(definition("a", x={"type": "integer"}), toolset="t", origin="mcp")
+    two = freeze_tool(definition("b", x={"type": "integer"}), toolset="u", origin="mcp")
+    validator.check(one, {"x": 1})
+    validator.check(two, {"x": 1})
+    assert len(validator._compiled) == 1

@@ -1,0 +1,141 @@
+"""Definitions that a host keeps as dictionaries: every change is seen, and only changes cost."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as profile
+from hypothesis import strategies as st
+from tests.factories import core, crib, definition, settings
+
+from toolcrib.definitions import Call, Result, text_result
+from toolcrib.sources.live import LiveDefinitions
+
+
+async def run(call: Call) -> Result:
+    return text_result(f"{call.tool.name} ran")
+
+
+def live(definitions: list[Any], **options: Any) -> LiveDefinitions:
+    return LiveDefinitions("mine", lambda: definitions, run, **options)
+
+
+def openai(name: str, **function: Any) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {"name": name, "description": "D.", "parameters": {"type": "object", "properties": {}}, **function},
+    }
+
+
+@pytest.mark.requirement("S18")
+def test_an_unchanged_list_gives_the_same_snapshot_and_a_copy_of_it_too() -> None:
+    definitions = [openai("a"), openai("b")]
+    source = LiveDefinitions("mine", lambda: copy.deepcopy(definitions), run)
+    assert source.snapshot() is source.snapshot()
+
+
+@pytest.mark.requirement("S18")
+def test_a_change_in_place_is_seen_and_only_the_changed_tool_is_frozen_again() -> None:
+    definitions = [openai("a"), openai("b")]
+    source = live(definitions)
+    before = source.snapshot()[0].by_name
+    definitions[0]["function"]["parameters"]["properties"]["x"] = {"type": "string"}
+    after = source.snapshot()[0].by_name
+    assert after["a"] is not before["a"]
+    assert after["b"] is before["b"]
+
+
+@pytest.mark.requirement("S18")
+@pytest.mark.parametrize(
+    ("old", "new"), [(1, True), (0, False), (1, 1.0), (0.0, -0.0), ("1", 1), (None, False), ([], {})]
+)
+def test_values_that_python_calls_equal_are_still_different_definitions(old: Any, new: Any) -> None:
+    definitions = [openai("a", parameters={"type": "object", "properties": {"x": {"default": old}}})]
+    source = live(definitions)
+    before = source.snapshot()[0].tools[0]
+    definitions[0]["function"]["parameters"]["properties"]["x"]["default"] = new
+    after = source.snapshot()[0].tools[0]
+    assert after.raw != before.raw
+
+
+def test_the_order_of_keys_is_kept_as_it_is_now_not_as_it_was_first_seen() -> None:
+    definitions = [openai("a", parameters={"properties": {"x": {}, "y": {}}})]
+    source = live(definitions)
+    source.snapshot()
+    definitions[0] = openai("a", parameters={"properties": {"y": {}, "x": {}}})
+    assert list(source.snapshot()[0].tools[0].parameters["properties"]) == ["y", "x"]
+
+
+def test_one_bad_definition_is_left_out_and_reported_and_comes_back_when_it_is_mended() -> None:
+    definitions: list[Any] = [
+        openai("a"),
+        openai("b", parameters={"default": float("nan")}),
+        7,
+        openai("tool_call"),
+        {"x": object()},
+    ]
+    source = live(definitions)
+    (toolset,) = source.snapshot()
+    assert [tool.name for tool in toolset.tools] == ["a"]
+    assert len(toolset.skipped) == 4
+    definitions[1] = openai("b", parameters={"default": None})
+    assert [tool.name for tool in source.snapshot()[0].tools] == ["a", "b"]
+
+
+def test_names_that_occur_twice_are_left_out_altogether() -> None:
+    (toolset,) = live([openai("a"), openai("b"), openai("a", description="Other.")]).snapshot()
+    assert [tool.name for tool in toolset.tools] == ["b"]
+    assert toolset.skipped[0].reason == "the name occurs more than once"
+
+
+def test_a_flat_list_can_hold_several_toolsets_and_only_the_changed_one_is_new() -> None:
+    definitions = [openai("gh_a"), openai("gh_b"), openai("wx_a")]
+    source = live(definitions, toolset_of=lambda raw: str(raw["function"]["name"])[:2])
+    github, weather = source.snapshot()
+    definitions.append(openai("wx_b"))
+    github_after, weather_after = source.snapshot()
+    assert github_after is github
+    assert weather_after is not weather
+    assert [tool.name for tool in weather_after.tools] == ["wx_a", "wx_b"]
+
+
+async def test_a_hosts_own_list_is_searched_called_and_watched_at_every_assembly() -> None:
+    definitions = [definition("open_door", "Open the door.")]
+    session = crib(core(), live(definitions)).session()
+    assert session.search("open door").names == ("open_door",)
+    assert (await session.call("open_door")).text == "open_door ran"
+    definitions.append(definition("close_door", "Close the door."))
+    assert session.search("close door").names[0] == "close_door"
+
+
+VALUES = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.0, -0.0, 1.0]) | st.text(max_size=2)
+
+
+@pytest.mark.requirement("S18", "X11")
+@profile(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from("abcdef"), VALUES), max_size=6, unique_by=lambda pair: pair[0]),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_after_any_history_the_assembly_equals_that_of_a_fresh_process(history: list[list[tuple[str, Any]]]) -> None:
+    definitions: list[Any] = []
+    session = crib(core(), live(definitions)).session()
+    for state in history:
+        definitions[:] = [
+            openai(name, parameters={"type": "object", "properties": {"x": {"default": value}}})
+            for name, value in state
+        ]
+        fresh = crib(core(), live(copy.deepcopy(definitions))).session()
+        assert session.assemble().encoded == fresh.assemble().encoded
+        assert [tool.raw for tool in session.catalog] == [tool.raw for tool in fresh.catalog]
+
+
+@pytest.mark.requirement("S12")
+def test_below_the_threshold_a_hosts_list_comes_back_in_its_own_order() -> None:
+    definitions = [openai("z"), openai("a"), openai("m")]
+    session = crib(live(definitions), settings=settings(enabled="auto")).session(model_context=200_000)
+    assert session.assemble().tools == definitions

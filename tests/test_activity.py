@@ -1,0 +1,118 @@
+"""The feed: what really ran, by its real name, without what it was about."""
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.factories import Recorder, bridged, core, crib, definition, github, model_call
+
+from toolcrib.activity import Activity, Event, JsonlSink, shape_of
+from toolcrib.settings import ActivitySettings, Settings, ToolSearchSettings, ToolsSettings
+
+SECRET = "correct horse battery staple"
+
+
+def with_file(path: Path, **options: Any) -> Settings:
+    return Settings(
+        tools=ToolsSettings(tool_search=ToolSearchSettings(enabled="on", retrieval="lexical")),
+        activity=ActivitySettings(file=str(path), **options),
+    )
+
+
+@pytest.mark.requirement("X15")
+async def test_the_feed_says_what_ran_how_long_it_took_and_what_it_cost(tmp_path: Path) -> None:
+    path = tmp_path / "logs" / "activity.jsonl"
+    shared = crib(core(), github(), settings=with_file(path))
+    session = shared.session(principal="ann")
+    session.assemble()
+    await session.execute(
+        [bridged("create_issue", {"owner": "o", "repo": "r", "title": SECRET}), bridged("nothing_here")]
+    )
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert lines == [json.loads(json.dumps(event.as_json())) for event in shared.activity.events]
+    done = next(line for line in lines if line["stage"] == "done")
+    assert (done["tool"], done["toolset"], done["route"], done["principal"]) == (
+        "github__create_issue",
+        "mcp-github",
+        "bridge",
+        "ann",
+    )
+    assert done["duration_ms"] >= 0
+    assert done["tokens"] > 0
+    refused = [line for line in lines if line["outcome"] == "refused"]
+    assert refused[0]["code"] == "tool_not_available"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.requirement("X15")
+async def test_arguments_results_and_queries_leave_only_their_shape(tmp_path: Path) -> None:
+    path = tmp_path / "activity.jsonl"
+    source = Recorder(
+        "mcp-x",
+        [definition("keep", "Keep.", secret={"type": "string"}, n={"type": "integer"})],
+        prefix="x",
+        answer=lambda call: SECRET,
+    )
+    shared = crib(core(), source, settings=with_file(path))
+    session = shared.session()
+    await session.execute(
+        [
+            bridged("keep", {"secret": SECRET, "n": 1}),
+            bridged("keep", {"secret": [SECRET]}),
+            bridged("keep", {"secret": SECRET, "n": SECRET}),
+            model_call("tool_search", {"query": SECRET}),
+            model_call("x__keep", {"secret": SECRET, "n": 2}),
+        ]
+    )
+    assert "horse" not in path.read_text()
+    dispatched = next(event for event in shared.activity.events if event.stage == "dispatch")
+    assert dispatched.arguments == {"secret": f"string({len(SECRET)})", "n": "integer"}
+
+
+async def test_values_are_shown_only_when_the_operator_asks_for_them(tmp_path: Path) -> None:
+    path = tmp_path / "activity.jsonl"
+    shared = crib(core(), github(), settings=with_file(path, arguments="values"))
+    await shared.session().execute([bridged("create_issue", {"owner": "o", "repo": "r", "title": SECRET})])
+    assert SECRET in path.read_text()
+
+
+def test_a_full_file_is_rotated_and_the_newest_events_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    sink = JsonlSink(path, max_bytes=500)
+    for number in range(50):
+        sink(Event(stage="x", call_id=str(number)))
+    assert path.stat().st_size <= 500
+    assert json.loads(path.read_text().splitlines()[-1])["call_id"] == "49"
+    assert (tmp_path / "a.jsonl.1").stat().st_size <= 500
+
+
+def test_the_memory_of_the_feed_is_bounded() -> None:
+    activity = Activity(clock=lambda: 0.0, keep=3)
+    for number in range(10):
+        activity.record(Event(stage=str(number)))
+    assert [event.stage for event in activity.events] == ["7", "8", "9"]
+
+
+def test_control_characters_cannot_forge_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    JsonlSink(path)(Event(stage="x", tool='evil\n{"stage":"forged"}\x1b[31m'))
+    assert len(path.read_text().splitlines()) == 1
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(min_size=1),
+        lambda c: st.lists(c) | st.dictionaries(st.sampled_from("abc"), c),
+        max_leaves=20,
+    )
+)
+def test_a_shape_never_holds_a_value(value: Any) -> None:
+    def leaves(shape: Any) -> Any:
+        return [leaf for item in shape.values() for leaf in leaves(item)] if isinstance(shape, dict) else [shape]
+
+    allowed = ("string(", "array(", "object(", "integer", "number", "boolean", "null")
+    assert all(leaf.startswith(allowed) for leaf in leaves(shape_of(value)))

@@ -1,0 +1,143 @@
+"""Configuration: every wrong key and value is named, and every value has an origin."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolcrib.config import build_settings, known_keys, load_settings
+from toolcrib.errors import ConfigError
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "toolcrib.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def search(value: Any) -> Any:
+    return build_settings({"tools": {"tool_search": value}}).tools.tool_search
+
+
+@pytest.mark.requirement("S12")
+@pytest.mark.parametrize(
+    ("value", "enabled"),
+    [
+        (True, "auto"),
+        (False, "off"),
+        ({}, "auto"),
+        ({"enabled": "auto"}, "auto"),
+        ({"enabled": True}, "on"),
+        ({"enabled": "on"}, "on"),
+        ({"enabled": False}, "off"),
+        ({"enabled": "yes"}, "on"),
+        ({"enabled": "0"}, "off"),
+    ],
+)
+def test_the_shorthands_mean_what_they_always_meant(value: Any, enabled: str) -> None:
+    assert search(value).enabled == enabled
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"tools": {"tool_serch": {}}}, "`tools.tool_serch` is no setting: did you mean `tool_search`?"),
+        (
+            {"tools": {"tool_search": {"treshold_pct": 5}}},
+            "`tools.tool_search.treshold_pct` is no setting: did you mean `threshold_pct`?",
+        ),
+        ({"tols": {}}, "`tols` is no setting: did you mean `tools`?"),
+        (
+            {"tools": {"tool_search": {"threshold_pct": 101}}},
+            "`tools.tool_search.threshold_pct`: Expected `float` <= 100",
+        ),
+        (
+            {"tools": {"tool_search": {"max_search_limit": 0}}},
+            "`tools.tool_search.max_search_limit`: Expected `int` >= 1",
+        ),
+        ({"tools": {"tool_search": {"enabled": "sometimes"}}}, "Invalid enum value 'sometimes'"),
+        ({"tools": {"tool_search": {"enabled": 7}}}, "`tools.tool_search.enabled`"),
+        ({"tools": {"tool_search": {"search_default_limit": 9, "max_search_limit": 5}}}, "`max_search_limit` (5)"),
+        ({"tools": {"tool_search": {"reranker": {"mode": "best"}}}}, "`tools.tool_search.reranker.mode`"),
+        ({"approvals": {"rules": {"delete_*": "maybe"}}}, "`approvals.rules[...]`"),
+        ({"tools": 7}, "`tools`: Expected `object`, got `int`"),
+        ({"pins": "on"}, "`pins`: Invalid enum value 'on'"),
+        ({"screening": True}, "`screening`: Expected `str`, got `bool`"),
+        ({"python": {"m": {"modul": "math"}}}, "`python[...].modul` is no setting"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_place(data: Any, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build_settings(data, where="toolcrib.yaml")
+    assert str(caught.value).startswith("toolcrib.yaml: ")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tools: [", ":1: is no valid YAML"),
+        ("- a\n- b", "must hold keys and values"),
+        ("7", "must hold keys and values"),
+        ("tools:\n\t- x", ":2: is no valid YAML"),
+    ],
+)
+def test_a_broken_file_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load_settings(path, environ={})
+    assert str(caught.value).startswith(str(path))
+    assert message in str(caught.value)
+
+
+def test_a_missing_directory_or_undecodable_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        load_settings(tmp_path / "no.yaml", environ={})
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        load_settings(tmp_path, environ={})
+    path = tmp_path / "latin.yaml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        load_settings(path, environ={})
+
+
+def test_later_layers_win_and_every_value_says_where_it_came_from(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, "tools:\n  tool_search:\n    enabled: on\n    threshold_pct: 5\n    search_default_limit: 3\n"
+    )
+    loaded = load_settings(
+        path,
+        environ={"TOOLCRIB_TOOLS__TOOL_SEARCH__THRESHOLD_PCT": "7.5", "TOOLCRIB_DEBUG": "1", "HOME": "/x"},
+        flags={"tools.tool_search.search_default_limit": 4},
+    )
+    found = loaded.settings.tools.tool_search
+    assert (found.enabled, found.threshold_pct, found.search_default_limit) == ("on", 7.5, 4)
+    assert loaded.origins == {
+        "tools.tool_search.enabled": f"file:{path}",
+        "tools.tool_search.threshold_pct": "env:TOOLCRIB_TOOLS__TOOL_SEARCH__THRESHOLD_PCT",
+        "tools.tool_search.search_default_limit": "flag",
+    }
+
+
+def test_the_environment_can_complete_a_shorthand(tmp_path: Path) -> None:
+    path = write(tmp_path, "tools: {tool_search: false}\n")
+    loaded = load_settings(path, environ={"TOOLCRIB_TOOLS__TOOL_SEARCH__LISTING": "off"})
+    assert (loaded.settings.tools.tool_search.enabled, loaded.settings.tools.tool_search.listing) == ("off", "off")
+
+
+def test_an_empty_file_means_the_defaults(tmp_path: Path) -> None:
+    assert load_settings(write(tmp_path, ""), environ={}).settings == build_settings({})
+
+
+def test_the_known_keys_of_every_section_can_be_asked_for() -> None:
+    assert "tool_search" in known_keys("tools")
+    assert "endpoint" in known_keys("tools.tool_search.reranker")
+    assert "module" in known_keys("python[...]")
+    assert known_keys("nowhere") == ()
+
+
+def test_off_without_quotes_switches_pins_and_screening_off(tmp_path: Path) -> None:
+    path = tmp_path / "toolcrib.yaml"
+    path.write_text("pins: off\nscreening: off\n")
+    settings = load_settings(path, environ={}).settings
+    assert (settings.pins, settings.screening) == ("off", "off")

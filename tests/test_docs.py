@@ -1,0 +1,134 @@
+"""The documents are true: every key, code and command is in them, and what they show runs."""
+
+import asyncio
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+import toolcrib.errors
+from toolcrib.config import build_settings
+from toolcrib.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def keys(section: Any = Settings, prefix: str = "") -> list[str]:
+    found: list[str] = []
+    for field in msgspec.structs.fields(section):
+        name = f"{prefix}{field.name}"
+        kinds = [field.type, *get_args(field.type)]
+        inner = next((kind for kind in kinds if hasattr(kind, "__struct_fields__")), None)
+        if inner is None:
+            found.append(name)
+        elif inner is field.type:
+            found.extend(keys(inner, f"{name}."))
+        else:
+            found.extend([name, *keys(inner, f"{name}.NAME.")])
+    return found
+
+
+def test_every_setting_is_documented_and_nothing_else() -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE))
+    assert documented == set(keys())
+
+
+def test_every_error_code_is_documented() -> None:
+    text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    codes = {
+        value.code
+        for value in vars(toolcrib.errors).values()
+        if isinstance(value, type) and issubclass(value, toolcrib.errors.ToolcribError)
+    }
+    assert codes == set(re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_between_documents_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path) -> None:
+    calls = [{"id": "1", "type": "function", "function": {"name": "forecast", "arguments": '{"city": "Rome"}'}}]
+    space: dict[str, Any] = {"message": SimpleNamespace(tool_calls=calls), "messages": []}
+
+    async def run() -> None:
+        import ast
+
+        for block in blocks(page, "python"):
+            code = compile(block, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            result = eval(code, space)
+            if asyncio.iscoroutine(result):
+                await result
+
+    asyncio.run(run())
+    for answer in space.get("answers", []):
+        assert not answer.result.is_error
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_settings_of_a_page_are_settings(page: Path) -> None:
+    import yaml
+
+    for block in blocks(page, "yaml"):
+        data = yaml.safe_load(block)
+        if isinstance(data, dict) and set(data) <= set(Settings.__struct_fields__):
+            build_settings(data, where=page.name)
+
+
+COMMANDS = [
+    (page.name, line)
+    for page in PAGES
+    for block in blocks(page, "sh")
+    for line in block.splitlines()
+    if line.startswith("toolcrib ")
+]
+
+
+@pytest.mark.parametrize(("page", "line"), COMMANDS)
+def test_the_commands_of_a_page_run(page: str, line: str) -> None:
+    words = shlex.split(line, comments=True)
+    run = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, cwd=ROOT, timeout=60)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip()
+
+
+def test_the_readme_shows_the_two_commands_and_they_exist() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in ("run", "test"):
+        assert f"make {target}" in text
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "example", [path.name for path in sorted((ROOT / "examples").glob("*.py")) if path.name == "story.py"]
+)
+def test_an_example_runs_and_its_claims_hold(example: str) -> None:
+    run = subprocess.run([sys.executable, f"examples/{example}"], capture_output=True, text=True, cwd=ROOT, timeout=60)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_sources_name_no_machine_and_no_registry() -> None:
+    listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=ROOT, check=True).stdout.split()
+    for name in listed:
+        path = ROOT / name
+        if path.suffix in {".npz", ".svg", ".png"} or not path.is_file() or name == "tests/test_docs.py":
+            continue
+        text = path.read_text(encoding="utf-8", errors="ignore")
+        for word in ("/wo" + "rk/", "/ro" + "ot/", "pythonho" + "sted", "registry.np" + "mjs"):
+            assert word not in text, f"{name}: {word}"
