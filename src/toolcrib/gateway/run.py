@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from toolcrib.gateway.changes import ChangeFeed
 from toolcrib.gateway.profiles import Principal, Profiles
 from toolcrib.gateway.server import Gateway
 from toolcrib.intake.pins import LOCK_NAME
-from toolcrib.limits import DRAIN_S, UPSTREAM_BODY_MAX_BYTES
+from toolcrib.limits import UPSTREAM_BODY_MAX_BYTES
 from toolcrib.settings import Settings
 
 logger = logging.getLogger("toolcrib.gateway")
@@ -94,7 +94,7 @@ async def run_gateway(options: Options) -> None:
             else:
                 from toolcrib.gateway.stdio import serve_stdio
 
-                await _until(stop, serve_stdio(gateway, principal, changes), gateway)
+                await serve_stdio(gateway, principal, changes, stop)
         finally:
             changes.close()
 
@@ -117,23 +117,3 @@ async def _require_tools(gateway: Gateway, principal: Principal) -> None:
     missing = session.missing_tools()
     if missing:
         raise RequiredToolsMissing(missing)
-
-
-async def _until(stop: asyncio.Event, serving: Coroutine[None, None, None], gateway: Gateway) -> None:
-    """Serves until told to stop; what is under way may end first (K12)."""
-    task = asyncio.get_running_loop().create_task(serving)
-    stopped = asyncio.ensure_future(stop.wait())
-    await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    if not task.done():
-        await drain(gateway)
-        task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
-
-
-async def drain(gateway: Gateway) -> None:
-    """Waits for requests under way, but not for ever."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(DRAIN_S):
-            await gateway.idle.wait()

@@ -272,6 +272,10 @@ class McpSource:
                 link, peer = await main.require()
                 await self._read_lists(link, peer, ("tools", "prompts", "resources"))
             except SourceError as error:
+                if main.link is not None:
+                    # It started, and ended while its lists were read.
+                    main.note_down(str(error))
+                    await main.stop()
                 self._mark(str(error))
             except (RpcError, TimeoutError) as error:
                 reason = f"its list cannot be read: {str(error) or 'no answer in time'}"
