@@ -48,7 +48,7 @@ async def test_a_person_sees_the_real_tool_behind_the_bridge_and_only_yes_is_yes
         person = Person(read=read, write=written.append)
         rules = ApprovalSettings(rules={"tracker/*": "ask"})
         async with Crib(issues(), settings=Settings(approvals=rules), approver=person.approve) as crib:
-            call = {"id": "1", "name": "tool_call", "arguments": {"name": "create_issue", "arguments": {"title": "Le\x1bak"}}}  # fmt: skip  # noqa: E501
+            call = {"id": "1", "name": "tool_call", "arguments": {"name": "create_issue", "arguments": {"title": "Le\x1bak"}}}  # fmt: skip
             (done,) = await crib.session().execute([call])
             assert done.result.is_error is not ran
         (text,) = written

@@ -48,7 +48,7 @@ async def test_a_search_loads_tools_that_are_then_called_by_their_own_names(api:
             require_types(request)
             assert "tool_call" not in request.names
         stages = [event.stage for event in it.events if event.tool == "tracker__create_issue"]
-        assert stages == ["scope", "validate", "guardrails", "hooks", "approval", "checkpoint", "dispatch", "limits", "hooks_after", "done"]  # fmt: skip  # noqa: E501
+        assert stages == ["scope", "validate", "guardrails", "hooks", "approval", "checkpoint", "dispatch", "limits", "hooks_after", "done"]  # fmt: skip
 
 
 @pytest.mark.requirement("X12")
@@ -114,7 +114,7 @@ async def test_a_tool_that_went_away_stays_declared_once_it_was_referred_to(tmp_
 @pytest.mark.requirement("X12")
 @pytest.mark.parametrize("api", NATIVE)
 async def test_a_refusal_falls_back_to_the_bridge_once_and_visibly(api: str, tmp_path: Path) -> None:
-    script = [search("open an issue"), call("tool_call", {"name": "create_issue", "arguments": {"title": "x"}}), Say("Open.")]  # fmt: skip  # noqa: E501
+    script = [search("open an issue"), call("tool_call", {"name": "create_issue", "arguments": {"title": "x"}}), Say("Open.")]  # fmt: skip
     async with talk(script, tmp_path, api=api, reveal="native", native=False) as it:
         report = await it.agent.run("Open an issue.")
         assert report.outcome == "completed"
@@ -213,10 +213,10 @@ def test_a_deferred_tool_never_carries_what_the_api_refuses_beside_it() -> None:
         ),
         (
             "/v1/messages",
-            {"tools": [{"name": "s"}, {"name": "a", "defer_loading": True, "cache_control": {"type": "e"}}], "messages": []},  # noqa: E501
+            {"tools": [{"name": "s"}, {"name": "a", "defer_loading": True, "cache_control": {"type": "e"}}], "messages": []},
             "cache_control",
         ),
-        ("/v1/responses", {"tools": [{"type": "function", "name": "a", "defer_loading": True}], "input": []}, "tool_search"),  # noqa: E501
+        ("/v1/responses", {"tools": [{"type": "function", "name": "a", "defer_loading": True}], "input": []}, "tool_search"),
     ],
 )  # fmt: skip
 def test_the_scripted_endpoint_refuses_what_the_real_apis_refuse(

@@ -215,7 +215,7 @@ for name, arguments in (("weather__forecast", {"city": "Bern"}), ("tracker__dele
         assert "invalid_arguments" in lines[3]
         events = [event for event in crib.activity.events if event.stage == "done" and event.tool != "execute_code"]
         assert {event.route for event in events} == {"caller"}
-        assert not any(event.stage == "dispatch" for event in crib.activity.events if event.route == "caller" and event.tool != "execute_code")  # fmt: skip  # noqa: E501
+        assert not any(event.stage == "dispatch" for event in crib.activity.events if event.route == "caller" and event.tool != "execute_code")  # fmt: skip
 
 
 @pytest.mark.requirement("X28")
