@@ -4,6 +4,11 @@ import asyncio
 import inspect
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no reason to fail: what is slow is found by the benchmarks.
+settings.register_profile("toolcrib", deadline=None)
+settings.load_profile("toolcrib")
 
 
 @pytest.hookimpl(tryfirst=True)

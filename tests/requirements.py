@@ -25,13 +25,16 @@ IMPLEMENTED = {
     "S21": "a bridge call never changes what another session resolves",
     "S22": "a missing required tool fails loudly before a model is called",
     "S23": "BM25 over name, description and parameter names, with a substring fallback",
+    "S24": "an embeddings endpoint that helps when it answers, and never harms",
     # Beyond it
     "X1": "fields with weights, split identifiers, Unicode words, names that win",
+    "X2": "nothing relevant is answered with nothing and the nearest names; filler never empties an answer",
     "X3": "a search ends in a call: signatures, schemas of the best hits, within a budget",
     "X4": "several needs in one call",
     "X5": "arguments are checked offline and bounded; a wrong call is repaired in one turn",
     "X6": "one world of names",
     "X7": "the progress guard",
+    "X8": "aliases rank, and nothing else",
     "X9": "the listing",
     "X10": "assembly with a previous turn keeps its bytes",
     "X11": "same input, same bytes",
@@ -40,6 +43,11 @@ IMPLEMENTED = {
     "X14": "approval binds to what finally runs, once, with expiry",
     "X15": "activity: one event per stage",
     "X21": "intake: what is hidden, changed or new is found, reported and held back before a model reads it",
+    # Seeing and deciding
+    "X23": "audit: what the attached servers cost, and what tool search would save",
+    "X24": "install and uninstall: the gateway in front of a client's servers, undone to the byte",
+    "X25": "eval: recall, MRR, abstention on anybody's own catalog, usable as a gate",
+    "X26": "search --explain: what each field and stage gave",
     "X28": "a reference agent that closes the loop: core tools, sub-agents, scheduled turns, the feed",
 }
 

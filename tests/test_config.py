@@ -61,6 +61,8 @@ def test_the_shorthands_mean_what_they_always_meant(value: Any, enabled: str) ->
         ({"tools": {"tool_search": {"reranker": {"mode": "best"}}}}, "`tools.tool_search.reranker.mode`"),
         ({"approvals": {"rules": {"delete_*": "maybe"}}}, "`approvals.rules[...]`"),
         ({"tools": 7}, "`tools`: Expected `object`, got `int`"),
+        ({"pins": "on"}, "`pins`: Invalid enum value 'on'"),
+        ({"screening": True}, "`screening`: Expected `str`, got `bool`"),
         ({"python": {"m": {"modul": "math"}}}, "`python[...].modul` is no setting"),
     ],
 )
@@ -132,3 +134,10 @@ def test_the_known_keys_of_every_section_can_be_asked_for() -> None:
     assert "endpoint" in known_keys("tools.tool_search.reranker")
     assert "module" in known_keys("python[...]")
     assert known_keys("nowhere") == ()
+
+
+def test_off_without_quotes_switches_pins_and_screening_off(tmp_path: Path) -> None:
+    path = tmp_path / "toolcrib.yaml"
+    path.write_text("pins: off\nscreening: off\n")
+    settings = load_settings(path, environ={}).settings
+    assert (settings.pins, settings.screening) == ("off", "off")

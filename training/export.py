@@ -31,13 +31,14 @@ def main() -> None:
     """Reads the work folder, writes the model folder."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("work", type=Path, help="folder with vocabulary.json, counts.npy, bridge.json")
-    parser.add_argument("table", type=Path, help="trained table (.npy)")
-    parser.add_argument("out", type=Path, help="folder of the model")
+    parser.add_argument("tables", type=Path, nargs="+", help="trained tables (.npy); their mean is written")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the model")
     parser.add_argument("--version", default="1")
     options = parser.parse_args()
     tokens: list[str] = json.loads((options.work / "vocabulary.json").read_text("utf-8"))
     bridge: dict[str, list[tuple[str, float]]] = json.loads((options.work / "bridge.json").read_text("utf-8"))
-    table, counts = np.load(options.table), np.load(options.work / "counts.npy")
+    table = np.mean([np.load(path) for path in options.tables], axis=0)
+    counts = np.load(options.work / "counts.npy")
     # A foreign word that the bridge explains needs no row of its own.
     kept = [row for row, token in enumerate(tokens) if token not in bridge]
     place = {tokens[row]: new for new, row in enumerate(kept)}

@@ -6,7 +6,7 @@ call.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, Protocol
@@ -15,12 +15,21 @@ import orjson
 
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.dialects.base import kind_of
-from toolcrib.limits import ACTIVITY_EVENTS, ACTIVITY_FILE_MAX_BYTES
+from toolcrib.limits import ACTIVITY_EVENTS, ACTIVITY_FILE_MAX_BYTES, QUERY_WORDS_KEPT
 
 Outcome = Literal["ok", "refused", "failed", "info"]
 
 _SHAPE_KEYS = 50
 _SHAPE_DEPTH = 3
+_WORD_MIN = 2
+_WORD_MAX = 24
+_FILLER_TEXT = (
+    "a all an and any are as at be by can do for from get give has have how i in into is it me my need new of on or "
+    "our please show some that the their them there this to tool tools up use using want was what when where which "
+    "who with you your"
+)
+_FILLERS = frozenset(_FILLER_TEXT.split())
+"""Words that say nothing of what is wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +126,22 @@ class JsonlSink:
         with self._path.open("ab") as file:
             file.write(line)
         self._size += len(line)
+
+
+def query_words(queries: Sequence[str]) -> list[str]:
+    """What the feed may keep of searches: their plain words, sorted.
+
+    Order, numbers, names of places on a disk or a network and everything joined by a sign are left out, so that a
+    line of the feed tells what was wanted and not what it was wanted for.
+    """
+    words = {
+        word.lower()
+        for query in queries
+        for token in query.split()
+        for word in [token.strip(".,;:!?()[]\"'`")]
+        if word.isalpha() and _WORD_MIN <= len(word) <= _WORD_MAX
+    }
+    return sorted(words - _FILLERS)[:QUERY_WORDS_KEPT]
 
 
 def shape_of(value: Json, depth: int = 0) -> Json:

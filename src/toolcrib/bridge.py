@@ -13,6 +13,7 @@ from typing import cast
 import orjson
 
 from toolcrib.definitions import (
+    BRIDGE_NAMES,
     Json,
     JsonObject,
     ModelCall,
@@ -26,7 +27,7 @@ from toolcrib.definitions import (
 )  # fmt: skip
 from toolcrib.dialects.base import kind_of
 from toolcrib.errors import InvalidCall
-from toolcrib.intake.naming import BRIDGE_NAMES, fold, is_reserved
+from toolcrib.intake.naming import fold, is_reserved
 from toolcrib.limits import ARGUMENTS_MAX_BYTES, ARGUMENTS_MAX_DEPTH, NAMES_PER_DESCRIBE, QUERIES_PER_SEARCH
 
 TOOL_SEARCH, TOOL_DESCRIBE, TOOL_CALL = BRIDGE_NAMES
@@ -87,11 +88,18 @@ def _tool(definition: JsonObject) -> Tool:
         schema=orjson.dumps(function["parameters"]),
         raw=encoded,
         dialect="openai_chat",
-        traits=Traits(read_only=name != TOOL_CALL, destructive=None, parallel=name != TOOL_CALL),
+        traits=_traits(name),
         aliases=(),
         chars=json_chars(encoded),
         fingerprint=fingerprint_of(encoded),
     )
+
+
+def _traits(name: str) -> Traits:
+    """Honest ones: asking changes nothing and stays here; what `tool_call` does depends on the tool inside it."""
+    if name == TOOL_CALL:
+        return Traits(read_only=False)
+    return Traits(read_only=True, open_world=False, parallel=True)
 
 
 def _definitions(listing: str) -> tuple[JsonObject, ...]:

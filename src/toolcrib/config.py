@@ -19,7 +19,7 @@ import yaml
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.errors import ConfigError
 from toolcrib.intake.naming import nearest
-from toolcrib.settings import Settings
+from toolcrib.settings import ServerSettings, Settings
 from toolcrib.sources.base import Source
 
 ENV_PREFIX = "TOOLCRIB_"
@@ -47,7 +47,7 @@ def load_settings(
     data: JsonObject = {}
     origins: dict[str, str] = {}
     if path is not None:
-        data = _read_file(path)
+        data = _from_client_file(_read_file(path), path)
         origins.update((key, f"file:{path}") for key, _ in _leaves(data))
     layers = (
         [(key, value, f"env:{name}") for name, key, value in _environment(os.environ if environ is None else environ)],
@@ -80,6 +80,7 @@ def open_sources(settings: Settings) -> Sequence[Source]:
     """The sources that settings name. Raises `ConfigError`."""
     from toolcrib.sources.functions import Functions
     from toolcrib.sources.plugins import load_plugins
+    from toolcrib.sources.servers import open_servers
 
     sources: list[Source] = []
     for name, entry in settings.python.items():
@@ -88,9 +89,24 @@ def open_sources(settings: Settings) -> Sequence[Source]:
         except ImportError as error:
             raise ConfigError(f"python.{name}: the module `{entry.module}` cannot be imported: {error}.") from None
         sources.append(Functions.of(module, name=name, include=entry.include, exclude=entry.exclude))
+    sources.extend(open_servers(settings))
     if settings.plugins:
         sources.extend(load_plugins().sources)
     return sources
+
+
+def _from_client_file(data: JsonObject, path: Path) -> JsonObject:
+    """The part of an MCP client's own file that concerns us: its servers, with the keys that we know."""
+    servers = data.get("mcpServers", data.get("servers"))
+    if path.suffix != ".json" or not isinstance(servers, Mapping):
+        return data
+    known = set(ServerSettings.__struct_fields__)
+    taken: JsonObject = {
+        name: {key: value for key, value in entry.items() if key in known} if isinstance(entry, Mapping) else entry
+        for name, entry in servers.items()
+    }
+    ours = {key: value for key, value in data.items() if key in Settings.__struct_fields__}
+    return {**ours, "mcpServers": taken}
 
 
 def _read_file(path: Path) -> JsonObject:

@@ -4,6 +4,7 @@ It owns what is shared (the inventory, the caches of immutable values, the execu
 belongs to one session.
 """
 
+import asyncio
 import logging
 import os
 import time
@@ -27,6 +28,7 @@ from toolcrib.execution.hooks import Checkpoint, Guardrail, Hook, Progress
 from toolcrib.execution.validation import Validator
 from toolcrib.intake.admission import Admission, HeldBack, Intake, tell
 from toolcrib.intake.findings import Finding
+from toolcrib.intake.freezing import name_of
 from toolcrib.intake.naming import nearest
 from toolcrib.intake.pins import LOCK_NAME, Drift, Launched, Offer
 from toolcrib.inventory import Inventory, Selection, Selector, build_inventory
@@ -37,7 +39,7 @@ from toolcrib.retrieval.base import Retriever
 from toolcrib.scope import Scope
 from toolcrib.session import Session
 from toolcrib.settings import Settings
-from toolcrib.sources.base import Source
+from toolcrib.sources.base import Source, Starting
 
 logger = logging.getLogger("toolcrib")
 
@@ -160,7 +162,19 @@ class Crib:
         return cls(*open_sources(settings), settings=settings, **options)  # pyright: ignore[reportArgumentType]
 
     async def __aenter__(self) -> Self:
+        await self.start()
         return self
+
+    async def start(self) -> None:
+        """Starts the sources that need it; returns at once, their tools come as they come."""
+        for source in tuple(self._sources.values()):
+            if isinstance(source, Starting):
+                await source.start()
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The sources, in the order in which they were added."""
+        return tuple(self._sources.values())
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -170,8 +184,7 @@ class Crib:
     async def close(self) -> None:
         """Closes every source."""
         self._closed = True
-        for source in tuple(self._sources.values()):
-            await source.close()
+        await asyncio.gather(*(source.close() for source in self._sources.values()))
 
     # Sources
 
@@ -292,6 +305,11 @@ class Crib:
     def select(self, scope: Scope) -> Selection:
         """What a scope grants now."""
         return self._selector.select(self.inventory, scope)
+
+    def admit_definitions(self, definitions: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        """A host's own array without what is held back: it must not come in by the side door."""
+        held = {item.name for item in self._admission.held_back}
+        return [raw for raw in definitions if name_of(raw) not in held] if held else definitions
 
     def names_of(self, selection: Selection) -> Names:
         """The names of a selection."""

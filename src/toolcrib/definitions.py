@@ -22,6 +22,9 @@ ToolsetName = NewType("ToolsetName", str)
 Fingerprint = NewType("Fingerprint", str)
 """Hexadecimal BLAKE2b-128 of a canonical form: may decide approval, because nobody can craft a second one."""
 
+BRIDGE_NAMES = ("tool_search", "tool_describe", "tool_call")
+"""The three names that no source may use (S1), in the order in which they are shown (S2)."""
+
 Origin = Literal["mcp", "plugin", "host"]
 """Where a tool comes from. `host` is what nobody classified: it stays visible (S9)."""
 
@@ -190,6 +193,9 @@ class Result:
     dialect: DialectName | None = None
     raw: Json = None
     """The result as some API gave it, in the shape of `dialect`."""
+    encoded: bytes | None = None
+    """The whole result as MCP JSON, where it came as bytes and nobody had to look inside yet: `content` and
+    the rest are empty then, and `dialects.mcp.open_result` fills them."""
 
     @property
     def text(self) -> str:

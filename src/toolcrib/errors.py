@@ -24,6 +24,7 @@
         ├── DeadlineExceeded      deadline_exceeded
         ├── TooBusy               too_busy
         ├── ToolFailed            tool_failed             the tool itself failed
+        │   └── SourceRefused     source_refused          an MCP server answered with a protocol error
         └── SearchRefused         search_refused          searching again cannot help (X7)
 
 `str(error)` is for the operator. `error.for_model()` is for the model: short, says what to do next, and holds no
@@ -199,3 +200,15 @@ class SearchRefused(CallError):
     """The progress guard stopped a search that could not help (X7)."""
 
     code = "search_refused"
+
+
+class SourceRefused(ToolFailed):
+    """An MCP server answered the call with a protocol error; relayed as it is where the caller speaks MCP."""
+
+    code = "source_refused"
+
+    def __init__(self, rpc_code: int, message: str, data: object = None) -> None:
+        super().__init__(f"The server refused the call: {message[:500]}", detail=f"{rpc_code}: {message[:500]}")
+        self.rpc_code = rpc_code
+        self.rpc_message = message
+        self.rpc_data = data

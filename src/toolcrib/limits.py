@@ -97,6 +97,15 @@ ACTIVITY_EVENTS = 10_000
 ACTIVITY_FILE_MAX_BYTES = 64 * 1024 * 1024
 """Size at which the JSONL feed is rotated; one older file is kept."""
 
+QUERY_WORDS_KEPT = 32
+"""Words of one search that the feed keeps, if it may keep any."""
+
+SEARCHES_REMEMBERED = 8
+"""Searches before a call that count as having led to it."""
+
+LEARNED_WORDS_PER_TOOL = 6
+"""Words that are proposed for one tool: more would make it answer to everything."""
+
 CACHE_CATALOGS = 64
 """Catalogs, and the assemblies made of them, that a crib keeps by content."""
 
@@ -202,8 +211,8 @@ NEAREST_NAMES = 3
 
 
 # Retrieval: vectors
-SEMANTIC_WORD_MAX_CHARS = 64
-"""Characters of one word that are read: longer ones are encoded data."""
+SEMANTIC_WORD_MAX_CHARS = 128
+"""Characters of one unbroken run that are read: a sentence of a script without spaces, or encoded data."""
 SEMANTIC_WORDS_CACHED = 100_000
 """Words whose rows a model remembers before it starts over; 100,000 real tools have about 110,000 terms."""
 SEMANTIC_FIELD_MAX_CHARS = 1_500
@@ -211,7 +220,7 @@ SEMANTIC_FIELD_MAX_CHARS = 1_500
 SEMANTIC_FIELD_MAX_ROWS = 160
 """Rows of one field that are summed, for the same reason."""
 SEMANTIC_CACHED_DOCUMENTS = 150_000
-"""Document vectors that a model keeps by content, about 400 bytes each."""
+"""Document vectors that a model keeps by content before it starts over, about 400 bytes each."""
 SEMANTIC_EXACT_DOCUMENTS = 25_000
 """Documents up to which every score is exact: 25 MB of vectors, 2.5 ms a query."""
 SEMANTIC_REFINED_DOCUMENTS = 2_000
@@ -239,3 +248,74 @@ EMBEDDING_RESPONSE_MAX_BYTES = 32 * 1024 * 1024
 """Bytes of one answer of an endpoint: 64 vectors of the largest known model in JSON are about 6 MB."""
 RERANKED_MAX_HITS = 50
 """Best hits that an endpoint or a second stage may reorder."""
+
+
+# MCP: what is read from a server, and from a client
+UPSTREAM_LINE_MAX_BYTES = 8 * 1024 * 1024
+"""One message of an MCP server on its standard output; a longer one is a broken server."""
+UPSTREAM_BODY_MAX_BYTES = 16 * 1024 * 1024
+"""One response of an MCP server over HTTP, decompressed."""
+REQUEST_MAX_BYTES = 4 * 1024 * 1024
+"""One message of an MCP client: what the official SDK takes."""
+REQUEST_READ_S = 15.0
+"""Seconds that a client may take to send the body of one request."""
+UPSTREAM_PAGES = 1_000
+"""Pages of one list; a server that offers more is cut there, and reported."""
+UPSTREAM_NOISE_BYTES_PER_MINUTE = 64 * 1024
+"""What a server writes to its standard error, or garbage on its output, that is logged; more is only counted."""
+INPUT_ROUNDS = 8
+"""Times that one call may ask its caller for input."""
+
+# MCP: starting and stopping servers
+CONNECT_S = 60.0
+"""Seconds until a server must have answered its first request: the slowest of 302 real ones took 25."""
+PROBE_S = 20.0
+"""Seconds after which a server that does not answer the modern probe is taken for an old one."""
+LIST_S = 30.0
+"""Seconds for one page of a list."""
+RESTART_MIN_S = 1.0
+RESTART_MAX_S = 60.0
+"""Pause before a restart: full jitter up to a bound that doubles with every failure."""
+BREAKER_FAILURES = 5
+BREAKER_WINDOW_S = 60.0
+"""So many failed starts within this time, and the server is left alone for as long."""
+IDLE_STOP_S = 300.0
+"""Seconds without a call after which an `idle_stop` server is stopped."""
+REFRESH_EVERY_S = 1.0
+"""Seconds between two refreshes of one server's lists, however often it says that they changed."""
+TERMINATE_S = 2.0
+"""Seconds between closing a server's input, the polite signal and the final one."""
+DRAIN_S = 10.0
+"""Seconds that calls under way may take to end when the gateway is told to stop."""
+SSE_PING_S = 15.0
+"""Seconds of silence after which an open stream gets a comment, so that no proxy closes it."""
+
+# The gateway's clients
+SESSIONS_MAX = 1_000
+"""Sessions of old clients kept at once; the longest unused one is ended for a new one."""
+SESSION_IDLE_S = 1_800.0
+"""Seconds after which an unused session is ended."""
+STREAM_BACKLOG = 1_024
+"""Messages waiting for a client that does not read; then its stream is ended."""
+LISTENERS_MAX = 256
+"""Open subscription streams."""
+AUTH_FAILURES_PER_MINUTE = 10
+"""Wrong tokens from one address before it is told to wait."""
+AUTH_ADDRESSES = 10_000
+"""Addresses whose failures are counted at once."""
+# Clients' files
+CLIENT_FILE_MAX_BYTES = 64 * 1024 * 1024
+"""A client's settings file. One that also keeps the history of years has 20 MB."""
+CLIENT_FILE_MAX_DEPTH = 200
+"""Nesting of values in it: what a reader that calls itself can take."""
+
+
+# Audit
+AUDIT_BIGGEST_TOOLS = 10
+"""Largest definitions that a report names."""
+AUDIT_START_S = 60.0
+"""Seconds that a server may take to list its tools: a first start may have to fetch its program."""
+AUDIT_CLOSE_S = 10.0
+"""Seconds that a server may take to end before it is left to the system."""
+AUDIT_SAMPLE_SEARCHES = 25
+"""Searches that the median cost of a search is taken from: enough for a stable figure, done in a moment."""

@@ -24,6 +24,12 @@ class Scope:
     """Each set of patterns must be met by a tool's name; narrowing adds a set."""
     read_only: bool = False
     """Only tools that say that they change nothing."""
+    always_visible: frozenset[str] = frozenset()
+    """Patterns of granted tools that stay in the array, whatever the gate says."""
+
+    def keeps_visible(self, tool: Tool) -> bool:
+        """Whether a granted tool stays in the array."""
+        return any(fnmatchcase(tool.name, pattern) for pattern in self.always_visible)
 
     def allows_toolset(self, name: str) -> bool:
         """Whether the toolset is granted."""
@@ -52,6 +58,7 @@ class Scope:
             disabled=self.disabled | frozenset(disabled),
             tools=self.tools if tools is None else (*self.tools, frozenset(tools)),
             read_only=self.read_only or read_only,
+            always_visible=self.always_visible,
         )
 
 
@@ -60,7 +67,7 @@ class Parted:
     """One toolset as a scope sees it."""
 
     visible: tuple[Tool, ...]
-    """Core and unclassified tools: they are in the array whatever the scope says."""
+    """Core and unclassified tools, which are in the array whatever the scope says, and granted ones that it keeps."""
     deferrable: Toolset | None
     """What search, describe and call may see of it, if anything."""
 
@@ -75,7 +82,7 @@ def part_toolset(toolset: Toolset, scope: Scope, core: CoreSet) -> Parted:
         if not is_deferrable(tool, core):
             visible.append(tool)
         elif plain or (granted and scope.allows_tool(tool)):
-            deferrable.append(tool)
+            (visible if scope.always_visible and scope.keeps_visible(tool) else deferrable).append(tool)
     if not deferrable:
         return Parted(visible=tuple(visible), deferrable=None)
     if len(deferrable) == len(toolset.tools):

@@ -6,20 +6,21 @@ gone and a grant that was narrowed stays narrow. Two sessions share nothing but 
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import orjson
 
-from toolcrib.activity import Event
+from toolcrib.activity import Event, query_words
 from toolcrib.assembly import Turn, build_turn
 from toolcrib.bridge import Describe, Invocation, Request, Search, unwrap
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import DialectName, Json, JsonObject, ModelCall, Result, Route, Tool, json_chars, text_result
 from toolcrib.dialects import DIALECTS, read_call, require_dialect
+from toolcrib.dialects.mcp import open_result
 from toolcrib.discovery import SearchAnswer
 from toolcrib.errors import CallError, ConfigError, InvalidArguments, RequiredToolsMissing
-from toolcrib.execution.dispatch import Runner
+from toolcrib.execution.dispatch import Exchange, Runner
 from toolcrib.execution.executor import Done, Run, error_result
 from toolcrib.inventory import Selection
 from toolcrib.names import Names, not_available
@@ -96,7 +97,8 @@ class Session:
         missing = self.missing_tools()
         if missing:
             raise RequiredToolsMissing(missing)
-        assembly = self._crib.assemblies.get(self._selection(), window=self.window, definitions=definitions)
+        given = None if definitions is None else self._crib.admit_definitions(definitions)
+        assembly = self._crib.assemblies.get(self._selection(), window=self.window, definitions=given)
         turn = build_turn(assembly, dialect=dialect, previous=previous)
         self._crib.note_assembly(self, assembly, turn)
         return turn
@@ -127,6 +129,16 @@ class Session:
         """Runs one tool for code that holds the session: same scope, same stages, same feed (S7)."""
         call = ModelCall(id=call_id, name=name, arguments=arguments)
         return (await self._answer(call, _unwrapped(call, route="caller"))).result
+
+    async def relay(self, call: ModelCall, exchange: Exchange) -> Done:
+        """Runs what an MCP client sent: like `execute`, but what a server sent stays as it is, byte for byte."""
+        request = _unwrapped(call)
+        if isinstance(request, Invocation):
+            run = Run(id=call.id, invocation=request, holder=self, exchange=exchange)
+            done = await self._crib.executor.run(run)
+            return replace(done, result=self._watched(done, request))
+        answer = await self._answer(call, request)
+        return Done(result=answer.result, tool=None, error=request if isinstance(request, CallError) else None)
 
     def search(self, query: str | Sequence[str], *, limit: int | None = None) -> SearchAnswer:
         """What `tool_search` would answer, for code. Raises `CallError`."""
@@ -236,7 +248,7 @@ class Session:
         match request:
             case Invocation():
                 done = await self._crib.executor.run(Run(id=call.id, invocation=request, holder=self))
-                return Answer(call=call, result=self._watched(done, request), tool=done.tool)
+                return Answer(call=call, result=open_result(self._watched(done, request)), tool=done.tool)
             case Search() if self._crib.settings.tools.tool_search.reranker.enabled:
                 # The endpoint may take its whole budget: the loop does not wait with it.
                 return Answer(call=call, result=await asyncio.to_thread(self._ask, request, call.id))
@@ -269,7 +281,10 @@ class Session:
             if isinstance(question, Search):
                 answer = self._search(question)
                 body = answer.body
-                detail: Json = {"queries": len(question.queries), "found": list(answer.names), "mode": answer.mode}
+                detail: JsonObject = {"queries": len(question.queries), "found": list(answer.names)}
+                detail["mode"] = answer.mode
+                if self._crib.settings.activity.queries:
+                    detail["words"] = query_words(question.queries)
             else:
                 body, tools = self._crib.discovery.describe(self._names(), question)
                 detail = {"described": [tool.name for tool in tools]}

@@ -6,7 +6,7 @@ The values are immutable; `toolcrib.config` reads them from files and says where
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from toolcrib.limits import (
     AGENT_STEPS,
@@ -15,6 +15,7 @@ from toolcrib.limits import (
     CONCURRENCY_GLOBAL,
     CONCURRENCY_PER_SESSION,
     CONCURRENCY_PER_TOOLSET,
+    IDLE_STOP_S,
     MODEL_OUTPUT_TOKENS,
     MODEL_TIMEOUT_S,
     RESULT_MAX_CHARS,
@@ -101,6 +102,78 @@ class ActivitySettings(_Section, frozen=True):
 
     file: str | None = None
     arguments: Literal["shapes", "values"] = "shapes"
+    queries: bool = False
+    """Whether to keep the words of searches, for `toolcrib learn`."""
+
+
+class ServerSettings(_Section, frozen=True):
+    """One entry of `mcpServers`: the keys that every MCP client knows, and ours.
+
+    A value of `env` or `headers`, or `url`, may be `${NAME}`: the variable of that name, and nothing around it but
+    `Bearer ` or `Basic `.
+    """
+
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    cwd: str | None = None
+    url: str | None = None
+    headers: dict[str, str] = {}
+    type: Literal["stdio", "http", "streamable-http", "sse"] | None = None
+    """Found out from `command` and `url` if not given."""
+    start: Literal["eager", "on_demand", "idle_stop"] = "eager"
+    timeout: Seconds | None = None
+    """Seconds that one call may take, if less than `limits.call_deadline_s`."""
+    disabled: bool = False
+    trust: bool = False
+    """Whether its annotations may lower a requirement, not only raise it."""
+    prefix: str | None = None
+    """What its names start with; the server's name if not given, nothing if empty."""
+    era: Literal["auto", "legacy", "modern", "mirror"] = "auto"
+    """The protocol to speak: the newest that it knows, the old one, the new one, or the caller's own."""
+    idle_stop: Seconds = IDLE_STOP_S
+    """Seconds without a call after which an `idle_stop` server ends."""
+    oauth: bool = False
+    """Whether to sign in with OAuth; the token is kept for the next time."""
+
+    def __repr__(self) -> str:
+        # What is in `env` and `headers` is nobody's business but the server's (J3).
+        shown = {
+            name: dict.fromkeys(value, "***") if name in {"env", "headers"} and value else value
+            for name, value in structs.asdict(self).items()
+        }
+        return f"ServerSettings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+
+class ProfileSettings(_Section, frozen=True):
+    """One entry of `profiles`: what whoever holds its token may do (X19)."""
+
+    toolsets: tuple[str, ...] | None = None
+    """Toolsets that are granted; all if not given."""
+    disabled_toolsets: tuple[str, ...] = ()
+    tools: tuple[str, ...] | None = None
+    """Patterns of tools that are granted, within the toolsets; all if not given."""
+    read_only: bool = False
+    """Only tools that say that they change nothing."""
+    always_visible: tuple[str, ...] = ()
+    """Patterns of tools that stay in the list, whatever the gate says."""
+    required_tools: tuple[str, ...] = ()
+    """Tools without which the gateway must not start."""
+    context: Positive | None = None
+    """The context window of the model behind it, in tokens."""
+
+
+class GatewaySettings(_Section, frozen=True):
+    """`gateway`: how clients reach it."""
+
+    hosts: tuple[str, ...] = ()
+    """Names, besides loopback, that clients may use for this machine in the `Host` header."""
+    origins: tuple[str, ...] = ()
+    """Web origins, besides loopback, whose pages may talk to it."""
+    tokens: str | None = None
+    """The file of tokens; in the user's configuration directory if not given."""
+    startup_wait: Seconds = 10.0
+    """Seconds that a first list waits for servers that are still starting."""
 
 
 class AgentSettings(_Section, frozen=True):
@@ -145,5 +218,10 @@ class Settings(_Section, frozen=True):
     agent: AgentSettings = AgentSettings()
     python: dict[str, PythonSourceSettings] = {}
     """Toolset name → module."""
+    mcpServers: dict[str, ServerSettings] = {}
+    """Server name → how to reach it."""
+    profiles: dict[str, ProfileSettings] = {}
+    """Profile name → what it grants."""
+    gateway: GatewaySettings = GatewaySettings()
     plugins: bool = False
     """Whether to load the entry points of `toolcrib.plugins`."""

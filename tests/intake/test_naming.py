@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcrib.definitions import BRIDGE_NAMES
 from toolcrib.errors import DefinitionError
-from toolcrib.intake.naming import BRIDGE_NAMES, exposed_name, fold, is_reserved, nearest, safe_prefix, skeleton
+from toolcrib.intake.naming import exposed_name, fold, is_reserved, nearest, safe_prefix, skeleton
 
 LOOK_ALIKES = [
     "tооl_search",

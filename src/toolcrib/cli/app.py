@@ -2,7 +2,23 @@
 
 import typer
 
-from toolcrib.cli import chat, describe, eval, pins, run, search, tokens, version
+from toolcrib.cli import (
+    call,
+    chat,
+    config,
+    describe,
+    eval,
+    install,
+    learn,
+    pins,
+    run,
+    search,
+    serve,
+    token,
+    tokens,
+    uninstall,
+    version,
+)
 
 
 def build_app() -> typer.Typer:
@@ -19,6 +35,13 @@ def build_app() -> typer.Typer:
     app.command("describe")(describe.describe)
     app.command("eval")(eval.evaluate)
     app.add_typer(pins.build_pins(), name="pins")
+    app.command("call")(call.call)
+    app.command("serve")(serve.serve)
+    app.add_typer(token.build_app(), name="token")
+    app.command("install")(install.install)
+    app.command("uninstall")(uninstall.uninstall)
+    app.add_typer(config.build_app(), name="config")
+    app.command("learn")(learn.learn)
     app.command("chat")(chat.chat)
     app.command("run")(run.run)
     app.command("version")(version.version)

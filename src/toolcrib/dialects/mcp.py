@@ -1,11 +1,16 @@
 """MCP: the definitions of `tools/list`, the parameters of `tools/call` and its result."""
 
 from collections.abc import Mapping
+from typing import cast
 
-from toolcrib.definitions import DialectName, JsonObject, ModelCall, Result, Tool
+import orjson
+
+from toolcrib.definitions import BRIDGE_NAMES, DialectName, Json, JsonObject, ModelCall, Result, Tool
 from toolcrib.dialects.base import ToolParts, as_object, parts_of, require_text
 
 NAME: DialectName = "mcp"
+
+_TOOL_CALL = BRIDGE_NAMES[2]
 
 
 def read_tool(raw: JsonObject) -> ToolParts:
@@ -17,7 +22,24 @@ def write_tool(tool: Tool) -> JsonObject:
     """Writes an entry of `tools/list`; unknown fields, annotations and `_meta` survive."""
     if tool.dialect == NAME:
         return {**tool.definition, "name": tool.name}
-    return {"name": tool.name, "description": tool.description, "inputSchema": tool.parameters}
+    definition: JsonObject = {"name": tool.name, "description": tool.description, "inputSchema": tool.parameters}
+    if tool.name == _TOOL_CALL:
+        # Whoever stands between client and gateway sees the real tool in a header (X18).
+        properties = cast("dict[str, JsonObject]", cast("JsonObject", definition["inputSchema"])["properties"])
+        properties["name"]["x-mcp-header"] = "Tool"
+    annotations = _annotations_of(tool)
+    return {**definition, "annotations": annotations} if annotations else definition
+
+
+def _annotations_of(tool: Tool) -> JsonObject:
+    traits = tool.traits
+    hints: dict[str, bool | None] = {
+        "readOnlyHint": traits.read_only,
+        "destructiveHint": traits.destructive,
+        "idempotentHint": traits.idempotent,
+        "openWorldHint": traits.open_world,
+    }
+    return {key: value for key, value in hints.items() if value is not None}
 
 
 def read_call(raw: JsonObject) -> ModelCall:
@@ -53,8 +75,17 @@ def read_result(raw: JsonObject) -> Result:
     )
 
 
+def open_result(result: Result) -> Result:
+    """The result with its content read, if it still was the bytes that a server sent."""
+    if result.encoded is None:
+        return result
+    raw = cast("Json", orjson.loads(result.encoded))
+    return read_result(as_object(raw))
+
+
 def write_result(call: ModelCall, result: Result) -> JsonObject:
     """Writes the result of `tools/call`."""
+    result = open_result(result)
     if result.dialect == NAME:
         return as_object(result.raw)
     answer: JsonObject = {"content": list(result.content)}

@@ -13,7 +13,8 @@ from fnmatch import fnmatchcase
 from typing import Protocol
 
 from toolcrib.definitions import Call, Fingerprint, canonical_json, fingerprint_of
-from toolcrib.errors import ApprovalDenied, ApprovalRequired
+from toolcrib.errors import ApprovalDenied, ApprovalRequired, CallError
+from toolcrib.execution.dispatch import Exchange
 from toolcrib.limits import APPROVAL_TTL_S, APPROVALS_PENDING
 from toolcrib.settings import Verdict
 
@@ -29,6 +30,8 @@ class ApprovalRequest:
     """What the answer is valid for."""
     rule: str
     """The rule that asks."""
+    exchange: Exchange | None = None
+    """Who called, where the call is relayed from another MCP client."""
 
 
 class Approver(Protocol):
@@ -95,7 +98,7 @@ class Approvals:
         """Agrees in advance to one call with this binding."""
         self._grants[binding] = self._clock() + self._ttl_s
 
-    async def require(self, call: Call) -> None:
+    async def require(self, call: Call, exchange: Exchange | None = None) -> None:
         """Returns if the call may run. Raises `ApprovalDenied` or `ApprovalRequired`."""
         verdict, rule = self.policy.decide(call)
         if verdict == "allow":
@@ -114,7 +117,8 @@ class Approvals:
                 "Do not try it again; say what you wanted to do.",
                 detail=f"rule {rule!r} asks, and there is no approver",
             )
-        if not await self._ask(self._approver, ApprovalRequest(call=call, binding=binding, rule=rule)):
+        request = ApprovalRequest(call=call, binding=binding, rule=rule, exchange=exchange)
+        if not await self._ask(self._approver, request):
             raise ApprovalDenied(
                 f"The user refused `{call.tool.name}` with these arguments. Do not try it again unchanged."
             )
@@ -136,6 +140,8 @@ class Approvals:
                 return await approver(request) is True
         except TimeoutError:
             raise ApprovalRequired("Nobody answered the approval in time.") from None
+        except CallError:
+            raise
         except Exception as error:  # a crashed guard refuses (X14)
             raise ApprovalDenied(
                 "The approval could not be asked for, so the call was refused.", detail=repr(error)

@@ -9,9 +9,9 @@ import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
-from toolcrib.definitions import Call, Result
+from toolcrib.definitions import Call, JsonObject, Result
 from toolcrib.errors import CallError, DeadlineExceeded, SourceUnavailable, TooBusy, ToolFailed
 from toolcrib.limits import QUEUE_WAIT_S
 from toolcrib.settings import LimitSettings
@@ -21,6 +21,56 @@ logger = logging.getLogger("toolcrib")
 ReportProgress = Callable[[float, float | None, str | None], None]
 
 
+Era = Literal["legacy", "modern"]
+"""MCP with a handshake and sessions (up to 2025-11-25), or stateless (from 2026-07-28)."""
+
+
+class Exchange(Protocol):
+    """The caller's side of a relayed MCP call: what it sent along, and how to reach it while the call runs."""
+
+    @property
+    def era(self) -> Era:
+        """The protocol that the caller speaks."""
+        ...
+
+    @property
+    def owner(self) -> str:
+        """Whose conversation this is: what belongs to one owner never reaches another."""
+        ...
+
+    @property
+    def capabilities(self) -> JsonObject:
+        """What the caller can be asked for."""
+        ...
+
+    @property
+    def meta(self) -> JsonObject:
+        """The part of the caller's `_meta` that travels on."""
+        ...
+
+    @property
+    def answers(self) -> JsonObject:
+        """`inputResponses` and `requestState` of a call that was asked for input before."""
+        ...
+
+    @property
+    def wants_progress(self) -> bool:
+        """Whether the caller asked to be told how far the call has come."""
+        ...
+
+    def progress(self, params: JsonObject) -> None:
+        """Passes on a progress notification; the token is the caller's own."""
+        ...
+
+    def notify(self, method: str, params: bytes) -> None:
+        """Passes on a notification that belongs to this call."""
+        ...
+
+    async def ask(self, method: str, params: bytes) -> bytes:
+        """Asks the caller something on behalf of the source; its result as JSON. May raise."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
     """What a source is told besides the call."""
@@ -28,6 +78,8 @@ class CallContext:
     deadline_s: float
     report: ReportProgress
     """Tells the host how far the call has come: done, total, message."""
+    exchange: Exchange | None = None
+    """Who called, where the call is relayed from another MCP client."""
     principal: str = ""
     """Who calls."""
 
@@ -52,11 +104,18 @@ class Dispatcher:
         """The places of one session; it passes them with each of its calls."""
         return asyncio.Semaphore(self._limits.concurrency_per_session)
 
-    async def run(self, runner: Runner, call: Call, report: ReportProgress, places: asyncio.Semaphore) -> Result:
+    async def run(
+        self,
+        runner: Runner,
+        call: Call,
+        report: ReportProgress,
+        places: asyncio.Semaphore,
+        exchange: Exchange | None = None,
+    ) -> Result:
         """The tool's result. Raises `CallError`."""
         async with self._place(call, places):
             deadline_s = call.tool.traits.deadline_s or self._limits.call_deadline_s
-            context = CallContext(deadline_s=deadline_s, report=report, principal=call.principal)
+            context = CallContext(deadline_s=deadline_s, report=report, principal=call.principal, exchange=exchange)
             try:
                 async with asyncio.timeout(deadline_s):
                     return await runner.call(call, context)

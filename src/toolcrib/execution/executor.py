@@ -17,7 +17,7 @@ from toolcrib.bridge import Invocation
 from toolcrib.definitions import Call, Json, JsonObject, Result, Tool, json_chars, text_result
 from toolcrib.errors import CallError, DeadlineExceeded, ToolFailed
 from toolcrib.execution.approval import Approvals
-from toolcrib.execution.dispatch import Dispatcher, Runner
+from toolcrib.execution.dispatch import Dispatcher, Exchange, Runner
 from toolcrib.execution.hooks import (
     Checkpoint,
     Guardrail,
@@ -56,6 +56,8 @@ class Run:
     id: str
     invocation: Invocation
     holder: Holder
+    exchange: Exchange | None = None
+    """Who called, where the call is relayed from another MCP client."""
     call: Call | None = None
     result: Result | None = None
 
@@ -171,7 +173,7 @@ class Executor:
         return replace(run, call=self._checked(replace(run.bound, arguments=changed)))
 
     async def _approve(self, run: Run) -> Run:
-        await self._approvals.require(run.bound)
+        await self._approvals.require(run.bound, run.exchange)
         return run
 
     async def _checkpoint(self, run: Run) -> Run:
@@ -191,7 +193,7 @@ class Executor:
                 except Exception:  # an observer never fails a call (X14)
                     self._activity.dropped += 1
 
-        return replace(run, result=await self._dispatcher.run(runner, call, report, run.holder.places))
+        return replace(run, result=await self._dispatcher.run(runner, call, report, run.holder.places, run.exchange))
 
     async def _limit(self, run: Run) -> Run:
         noted = note_repairs(run.answered, run.bound.notes)
@@ -252,4 +254,6 @@ def error_result(error: CallError) -> Result:
 
 
 def _chars(result: Result) -> int:
+    if result.encoded is not None:
+        return len(result.encoded)
     return sum(json_chars(orjson.dumps(block, default=str)) for block in result.content)

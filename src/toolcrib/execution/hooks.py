@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Protocol, TypeVar
 
 from toolcrib.definitions import Call, JsonObject, Result
+from toolcrib.dialects.mcp import open_result
 from toolcrib.errors import CallError, CheckpointFailed, GuardrailRefused, HookRejected
 from toolcrib.limits import HOOK_DEADLINE_S
 
@@ -98,6 +99,8 @@ async def run_before(hooks: Sequence[Hook], call: Call) -> JsonObject | None:
 
 async def run_after(hooks: Sequence[Hook], call: Call, result: Result) -> Result:
     """The result as the hooks leave it. A failing hook leaves it as it was."""
+    if hooks:
+        result = open_result(result)
     for hook in hooks:
         try:
             changed = await bounded(hook.after(call, result))

@@ -3,11 +3,18 @@
 from dataclasses import replace
 
 from toolcrib.definitions import JsonObject, Result
+from toolcrib.dialects.mcp import open_result
 from toolcrib.limits import RESULT_MAX_BLOCKS
 
 
 def limit_result(result: Result, *, max_chars: int) -> Result:
     """The result within `max_chars` characters of text and a bounded number of blocks."""
+    if result.encoded is not None:
+        if len(result.encoded) <= max_chars and result.encoded.count(b"{") <= RESULT_MAX_BLOCKS:
+            return result
+        opened = open_result(result)
+        limited = limit_result(opened, max_chars=max_chars)
+        return result if limited is opened else limited
     total = sum(len(text) for block in result.content if isinstance(text := block.get("text"), str))
     if total <= max_chars and len(result.content) <= RESULT_MAX_BLOCKS:
         return result
@@ -34,6 +41,7 @@ def note_repairs(result: Result, notes: tuple[str, ...]) -> Result:
     if not notes:
         return result
     line: JsonObject = {"type": "text", "text": f"[note: {'; '.join(notes)}]"}
+    result = open_result(result)
     return replace(result, content=(*result.content, line), dialect=None, raw=None)
 
 

@@ -1,1 +1,1 @@
-"""What decides whether a source's text may be seen at all: names, bounds, and later screening and pins."""
+"""What decides whether a source's text may be seen at all: names, bounds, screening and pins."""

@@ -70,9 +70,9 @@ class Intake:
         """Raises `ConfigError` if there is a lock file that cannot be used."""
         self.pins: PinMode = pins
         self.screening: ScreeningMode = screening
-        self.path = None if pins == "off" else lock
+        self.path = lock
         self._stamp = self._stat()
-        self._lock = read_lock(self.path) if self.path else None
+        self._lock = self._read()
         self._verdicts: WeakKeyDictionary[Toolset, _Verdict] = WeakKeyDictionary()
         self._screened: WeakKeyDictionary[Toolset, Mapping[str, tuple[Finding, ...]]] = WeakKeyDictionary()
 
@@ -83,7 +83,7 @@ class Intake:
         if stamp != self._stamp:
             self._stamp = stamp
             try:
-                self._lock = read_lock(self.path) if self.path else None
+                self._lock = self._read()
             except ConfigError:
                 logger.exception("the lock file cannot be used: the last good one stays in force")
         return self._lock
@@ -168,8 +168,11 @@ class Intake:
             found = self._screened[toolset] = screen_toolset(toolset)
         return found
 
+    def _read(self) -> Lock | None:
+        return None if self.path is None or self.pins == "off" else read_lock(self.path)
+
     def _stat(self) -> tuple[int, int, int] | None:
-        if self.path is None:
+        if self.path is None or self.pins == "off":
             return None
         try:
             status = self.path.stat()

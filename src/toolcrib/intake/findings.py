@@ -52,7 +52,7 @@ def _shown(char: str) -> str:
         return "⏎"
     if unicodedata.category(char) in _INVISIBLE or char in OTHER_INVISIBLE or is_variation_selector(char):
         return f"‹U+{ord(char):04X}›"
-    return char
+    return " " if char.isspace() else char
 
 
 OTHER_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")

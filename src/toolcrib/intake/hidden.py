@@ -102,7 +102,7 @@ def _has_excuse(text: str, index: int) -> bool:
         opened = sum(text.count(start) for start in "\u2066\u2067\u2068")
         return _has_rtl(text) and opened == text.count("\u2069")
     if unicodedata.category(char) == "Cf" and _is_joined(char):
-        return _is_joined(after) or after.isdecimal()  # the visible number signs of Arabic
+        return _is_joined(after)  # the visible number signs of Arabic, before Arabic digits
     if char == "\u2800":
         return "\u2801" <= before <= "\u28ff" or "\u2801" <= after <= "\u28ff"
     if char in "\u115f\u1160":

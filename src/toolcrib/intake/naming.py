@@ -11,12 +11,9 @@ import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from toolcrib.definitions import ToolName
+from toolcrib.definitions import BRIDGE_NAMES, ToolName
 from toolcrib.errors import DefinitionError
 from toolcrib.limits import EXPOSED_NAME_MAX_CHARS, NAME_MAX_CHARS
-
-BRIDGE_NAMES = ("tool_search", "tool_describe", "tool_call")
-"""The three names that no source may use (S1), in the order in which they are shown (S2)."""
 
 SEPARATOR = "__"
 

@@ -1,12 +1,12 @@
 """Phrases that talk to the model instead of describing the tool.
 
 Each rule is a pattern with bounded gaps over text that was folded the way a model reads it: compatibility forms,
-look-alike letters, hidden characters and white space make no difference. Rules are an alarm, not a wall: a patient
-author words around any list. So a single phrase is soft; hard is only what has next to no honest reading, such as an
-order that conceals itself *and* reaches for secrets, or an order that was encoded.
+accents, look-alike letters, hidden characters and white space make no difference. Rules are an alarm, not a wall: a
+patient author words around any list. So a single phrase is soft; hard is only what has next to no honest reading,
+such as an order that conceals itself *and* reaches for secrets, or an order that was encoded.
 
-A tool that speaks *about* attacks (a scanner, a filter, a training set) quotes them; a phrase that stands in
-quotation marks or after such words as "detects" is not an order and is left alone.
+A tool that speaks *about* attacks (a scanner, a filter, a training set) quotes them: a phrase that stands in
+quotation marks after such words as "detects" is not an order and is left alone.
 """
 
 import re
@@ -71,7 +71,7 @@ def fold_text(text: str) -> str:
     """The text as a model takes it: lower case, plain letters, single spaces, nothing hidden."""
     if text.isascii():
         return " ".join(text.lower().split())
-    plain = unicodedata.normalize("NFKC", text).lower()
+    plain = unicodedata.normalize("NFKD", text).lower()
     odd = {char for char in set(plain) if not char.isascii()}
     hidden = {ord(char): None for char in odd if _is_hidden(char)}
     if hidden:

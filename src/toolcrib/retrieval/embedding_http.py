@@ -12,6 +12,7 @@ import ssl
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import urlsplit
@@ -81,11 +82,11 @@ class HttpEmbedder:
             connection = http.client.HTTPConnection(parts.netloc, timeout=budget_s)
         try:
             connection.request("POST", parts.path or "/", body=body, headers=headers)
-            response = connection.getresponse()
-            if response.status != http.client.OK:
-                kind = "a redirect, which is refused" if 300 <= response.status < 400 else "an error"
-                raise EmbeddingFailed(f"status {response.status}: {kind}")
-            raw = response.read(EMBEDDING_RESPONSE_MAX_BYTES + 1)
+            with closing(connection.getresponse()) as response:
+                if response.status != http.client.OK:
+                    kind = "a redirect, which is refused" if 300 <= response.status < 400 else "an error"
+                    raise EmbeddingFailed(f"status {response.status}: {kind}")
+                raw = response.read(EMBEDDING_RESPONSE_MAX_BYTES + 1)
         finally:
             connection.close()
         if len(raw) > EMBEDDING_RESPONSE_MAX_BYTES:

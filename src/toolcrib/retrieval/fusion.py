@@ -27,7 +27,7 @@ _CLAUSE_MIN_WORDS = 3
 class FusionWeights:
     """How the parts count; a zero switches a part off."""
 
-    words: float = 0.3
+    words: float = 0.25
     """Words, against a meaning of 1."""
     meaning: float = 1.0
     clauses: float = 0.4

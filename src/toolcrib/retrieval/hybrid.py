@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from toolcrib.errors import ModelUnavailable
 from toolcrib.limits import NEAREST_NAMES, RESULTS_MAX_HITS
 from toolcrib.retrieval.base import Document, Hit, Ranking
+from toolcrib.retrieval.cohort import Cohort
 from toolcrib.retrieval.confidence import Calibration, Signals
 from toolcrib.retrieval.fusion import FusionWeights, clauses, fuse
 from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever, Match, lift_named
@@ -45,7 +46,7 @@ class SemanticModel(Protocol):
 class HybridRetriever:
     """Builds hybrid indexes; reads the model when the first index is built."""
 
-    __slots__ = ("_base", "_calibration", "_lexical", "_load", "_lock", "_model", "_weights", "unavailable")
+    __slots__ = ("_base", "_calibration", "_cohort", "_lexical", "_load", "_lock", "_model", "_weights", "unavailable")
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class HybridRetriever:
         self._weights = weights if weights is not None else FusionWeights()
         self._calibration = calibration if calibration is not None else Calibration()
         self._model: SemanticModel | None = None
+        self._cohort: Cohort | None = None
         self._base: tuple[tuple[Document, ...], Vectors] | None = None
         self._lock = Lock()
         self.unavailable: str | None = None
@@ -82,12 +84,14 @@ class HybridRetriever:
                 added=added,
                 weights=self._weights,
                 calibration=self._calibration,
+                cohort=self._cohort,
             )
 
     def _model_or_none(self) -> SemanticModel | None:
         if self._model is None and self.unavailable is None:
             try:
                 self._model = self._load()
+                self._cohort = Cohort.load(self._model) if isinstance(self._model, StaticModel) else None
             except ModelUnavailable as error:
                 self.unavailable = str(error)
         return self._model
@@ -96,7 +100,7 @@ class HybridRetriever:
 class HybridIndex:
     """Searchable documents; immutable."""
 
-    __slots__ = ("_added", "_base", "_calibration", "_lexical", "_weights")
+    __slots__ = ("_added", "_base", "_calibration", "_cohort", "_lexical", "_weights")
 
     def __init__(
         self,
@@ -106,7 +110,9 @@ class HybridIndex:
         added: Vectors | None,
         weights: FusionWeights,
         calibration: Calibration,
+        cohort: Cohort | None,
     ) -> None:
+        self._cohort = cohort
         self._lexical = lexical
         self._base = base
         self._added = added
@@ -123,18 +129,12 @@ class HybridIndex:
             return Ranking(hits=(), abstained=False, confidence=0.0, mode="hybrid")
         match = self._lexical.match(query)
         meaning = self._meaning(query)
-        parts = clauses(query) if self._weights.clauses else ()
-        best_clause = np.maximum.reduce([self._meaning(part) for part in parts]) if parts else None
-        fused = fuse(match.scores, meaning, best_clause, mass=match.mass, weights=self._weights)
-        gone = self._lexical.postings.gone
-        if len(gone):
-            fused[gone] = meaning[gone] = 0.0
-        # Vectors of differently sized segments differ in the last bits; equal documents must tie.
-        scores = np.round(fused, 5)
-        confidence = self._calibration.confidence(_signals(match, meaning, scores))
-        scores = lift_named(scores, match.named)
-        found = select(scores, self._lexical.documents.__getitem__, limit=limit)
-        if not found or (not match.named and self._calibration.abstains(confidence)):
+        fused = self._fused(query, match, meaning)
+        signals = self._signals(query, match, meaning, fused)
+        scores = lift_named(fused, match.named)
+        found = select(scores, self._lexical.documents.__getitem__, limit=limit, rival=self._lexical.rival)
+        confidence = 1.0 if match.named else round(self._calibration.confidence(signals), 4)
+        if not found or (not match.named and self._calibration.abstains(signals)):
             return self._nothing(query, found, limit, confidence)
         hits = tuple(
             Hit(
@@ -144,8 +144,35 @@ class HybridIndex:
             )
             for score, document in found
         )
-        confidence = 1.0 if match.named else confidence
-        return Ranking(hits=hits, abstained=False, confidence=round(confidence, 4), mode="hybrid")
+        return Ranking(hits=hits, abstained=False, confidence=confidence, mode="hybrid")
+
+    def signals(self, query: str) -> Signals:
+        """What a search for the query would see; for calibration."""
+        match = self._lexical.match(query)
+        meaning = self._meaning(query)
+        fused = self._fused(query, match, meaning)
+        return self._signals(query, match, meaning, fused)
+
+    def _fused(self, query: str, match: Match, meaning: Floats) -> Floats:
+        parts = clauses(query) if self._weights.clauses else ()
+        best_clause = np.maximum.reduce([self._meaning(part) for part in parts]) if parts else None
+        fused = fuse(match.scores, meaning, best_clause, mass=match.mass, weights=self._weights)
+        gone = self._lexical.postings.gone
+        if len(gone):
+            fused[gone] = meaning[gone] = 0.0
+        return fused
+
+    def _signals(self, query: str, match: Match, meaning: Floats, fused: Floats) -> Signals:
+        nearest = float(meaning.max(initial=0.0))
+        mass = match.mass
+        few = min(5, len(fused))
+        best = np.partition(fused, len(fused) - few)[len(fused) - few :]
+        return Signals(
+            nearest=nearest,
+            elsewhere=nearest if self._cohort is None else self._cohort.nearness(query),
+            words=float(match.scores.max(initial=0.0)) / mass if mass > 0.0 else 0.0,
+            lead=float(best.max() - best.min()),
+        )
 
     def _meaning(self, query: str) -> Floats:
         scores = self._base.scores(query)
@@ -164,16 +191,3 @@ class HybridIndex:
         evidence = {name: round(value * scale, 4) for name, value in parts.items()}
         evidence["meaning"] = round(score - sum(evidence.values()), 4)
         return evidence
-
-
-def _signals(match: Match, meaning: Floats, fused: Floats) -> Signals:
-    best = int(fused.argmax())
-    mass = match.mass
-    return Signals(
-        nearest=float(meaning.max(initial=0.0)),
-        meaning=float(meaning[best]),
-        words=float(match.scores.max(initial=0.0)) / mass if mass > 0.0 else 0.0,
-        fused=float(fused[best]),
-        known=sum(word.mass for word in match.words if word.numbers) / mass if mass > 0.0 else 0.0,
-        mass=mass,
-    )

@@ -21,7 +21,7 @@ from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights,
 from toolcrib.retrieval.base import Document, Hit, Ranking
 from toolcrib.retrieval.postings import Floats, Postings, Segment, build_segment, count_terms
 from toolcrib.retrieval.query import QueryWeights, Weigher, Word
-from toolcrib.retrieval.selection import select
+from toolcrib.retrieval.selection import RIVAL_SHARE, select
 from toolcrib.retrieval.text import normal_name
 
 NAME_RANKS = (6, 2, 4)
@@ -41,9 +41,16 @@ class _Base:
 class LexicalRetriever:
     """Builds lexical indexes; keeps analysed documents by content, and the last whole build."""
 
-    __slots__ = ("_analyser", "_base", "_impacts", "_lock", "_query", "_weights")
+    __slots__ = ("_analyser", "_base", "_impacts", "_lock", "_query", "_rival", "_weights")
 
-    def __init__(self, weights: FieldWeights | None = None, *, query: QueryWeights | None = None) -> None:
+    def __init__(
+        self,
+        weights: FieldWeights | None = None,
+        *,
+        query: QueryWeights | None = None,
+        rival: float = RIVAL_SHARE,
+    ) -> None:
+        self._rival = rival
         self._weights = weights if weights is not None else default_weights()
         self._query = query if query is not None else QueryWeights()
         self._analyser = Analyser(self._weights)
@@ -67,6 +74,7 @@ class LexicalRetriever:
                 documents=by_row,
                 analyser=self._analyser,
                 query=self._query,
+                rival=self._rival,
             )
 
     def _build(self, given: tuple[Document, ...]) -> "_Parts":
@@ -148,7 +156,7 @@ class Match:
 class LexicalIndex:
     """Searchable documents; immutable."""
 
-    __slots__ = ("_analyser", "_documents", "_positions", "_weigher", "postings")
+    __slots__ = ("_analyser", "_documents", "_positions", "_weigher", "postings", "rival")
 
     def __init__(
         self,
@@ -158,7 +166,10 @@ class LexicalIndex:
         documents: ByRow,
         analyser: Analyser,
         query: QueryWeights,
+        rival: float,
     ) -> None:
+        self.rival = rival
+        """How good a rival must be, against what it displaces (`selection`)."""
         self._positions = positions
         self._documents = documents
         self._analyser = analyser
@@ -180,7 +191,7 @@ class LexicalIndex:
             return Ranking(hits=(), abstained=False, confidence=0.0)
         match = self.match(query)
         scores = lift_named(match.scores, match.named)
-        found = select(scores, self._documents.__getitem__, limit=limit)
+        found = select(scores, self._documents.__getitem__, limit=limit, rival=self.rival)
         if not found:
             return self.by_substring(query, limit)
         hits = tuple(

@@ -20,6 +20,9 @@ from toolcrib.retrieval.postings import Postings
 from toolcrib.retrieval.salience import salience_table
 from toolcrib.retrieval.text import family, query_terms
 
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_MISSPELT_MIN_CHARS = 5
+_MISSPELT_MAX_CHARS = 20
 _SPLIT_MIN_CHARS = 5
 _SPLIT_PART_CHARS = 2
 
@@ -34,6 +37,8 @@ class QueryWeights:
     """Two neighbouring words that the index knows as one ("app lens" for `applens`)."""
     parted: float = 1.0
     """Each half of an unknown word that the index knows as two ("cosmosdb" for "Cosmos DB")."""
+    misspelt: float = 0.5
+    """The commonest word one slip away from an unknown one, which must start with the same letter."""
     salience: Mapping[str, float] = field(default_factory=salience_table)
     """Word families that count less than in full."""
 
@@ -88,6 +93,8 @@ class Weigher:
         numbers = self._forms(term, key, 1.0)
         if not numbers and self._weights.parted:
             numbers = self._parted(term)
+        if not numbers and self._weights.misspelt:
+            numbers = self._misspelt(term)
         own = self._analyser.vocabulary.get(term)
         mass = self._worth(key, 0 if own is None else self._postings.holding(own))
         return Word(text=term, mass=mass, numbers=numbers)
@@ -124,3 +131,25 @@ class Weigher:
                 if second:
                     return first + second
         return ()
+
+    def _misspelt(self, term: str) -> tuple[tuple[int, float], ...]:
+        if not (_MISSPELT_MIN_CHARS <= len(term) <= _MISSPELT_MAX_CHARS and term.isascii() and term.isalpha()):
+            return ()
+        vocabulary, holding = self._analyser.vocabulary, self._postings.holding
+        known = [(holding(vocabulary[word]), word) for word in one_slip_away(term) if word in vocabulary]
+        count, word = max(known, default=(0, ""))
+        return self._forms(word, family(word), self._weights.misspelt) if count else ()
+
+
+def one_slip_away(word: str) -> set[str]:
+    """Words that one missing, extra, wrong or swapped letter after the first makes of a word."""
+    found: set[str] = set()
+    for at in range(1, len(word) + 1):
+        head, tail = word[:at], word[at:]
+        found.update(head + letter + tail for letter in _LETTERS)
+        if tail:
+            found.add(head + tail[1:])
+            found.update(head + letter + tail[1:] for letter in _LETTERS)
+        if len(tail) > 1:
+            found.add(head + tail[1] + tail[0] + tail[2:])
+    return found - {word}

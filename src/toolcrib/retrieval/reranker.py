@@ -34,6 +34,7 @@ from toolcrib.retrieval.base import Document, Hit, Index, Ranking
 
 Floats = NDArray[np.float32]
 Mode = Literal["rerank", "rrf"]
+_NO_LENGTH = 1e-9
 
 
 class EmbeddingFailed(Exception):
@@ -265,8 +266,10 @@ def checked_vectors(raw: Sequence[Sequence[float]], *, count: int) -> list[Float
             raise EmbeddingFailed("a vector has an impossible shape")
         if vectors and len(vector) != len(vectors[0]):
             raise EmbeddingFailed("the vectors differ in dimension")
-        length = float(np.linalg.norm(vector)) if bool(np.isfinite(vector).all()) else math.nan
-        if not math.isfinite(length) or length < 1e-9:
+        largest = float(np.abs(vector).max()) if bool(np.isfinite(vector).all()) else math.nan
+        if not largest > _NO_LENGTH:
             raise EmbeddingFailed("a vector is not finite or has no length")
-        vectors.append((vector / length).astype(np.float32))
+        # By the largest first: the squares of huge numbers would overflow.
+        scaled = vector / largest
+        vectors.append((scaled / np.linalg.norm(scaled)).astype(np.float32))
     return vectors

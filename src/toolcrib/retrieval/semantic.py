@@ -3,13 +3,14 @@
 A text is the weighted sum of its word vectors, brought to length one; nearness is the cosine. There is no
 network, no library but numpy and no work at import: the table is read at the first `StaticModel.load`.
 
-Invariant: every vector has length one or is all zero, never NaN, whatever the text. A missing or damaged table
-is a `ModelUnavailable`, which the caller answers with lexical search, visibly (K14): search never stops working.
+Invariant: every vector has length one or is all zero, never NaN, whatever the text. A missing or damaged
+table is a `ModelUnavailable`, which the caller answers with lexical search, visibly (K14).
 """
 
 import json
 import zipfile
-from collections.abc import Sequence
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -37,7 +38,7 @@ _TABLE = "table.npz"
 _BRIDGE = "bridge.npz"
 _FORMAT = 1
 _COARSE_DIMENSIONS = 64
-"""Leading dimensions that the first look at a large index uses; the table is rotated so that they say most."""
+"""Leading dimensions, all that the first look at a large index uses; the table is rotated to suit."""
 
 # How much each part of a document says about it; chosen on the macro mean of the development sets.
 _LEAF, _TOOLSET, _DESCRIPTION, _PARAMETERS, _ALIASES = 0.8, 0.35, 1.0, 0.3, 0.6
@@ -73,7 +74,7 @@ class StaticModel:
             raise ModelUnavailable(f"the embedding table is damaged: {error}") from error
         if meta.get("format") != _FORMAT or codes.ndim != 2 or not len(tokens) == len(codes) == len(scales):
             raise ModelUnavailable("the embedding table has a format that this release does not read")
-        vocabulary = Vocabulary.of(tokens, lambda: _load_bridge(directory, len(tokens)))
+        vocabulary = Vocabulary.of(tokens, _bridge_loader(directory, len(tokens)))
         return cls(vocabulary=vocabulary, codes=codes, scales=scales, version=version)
 
     @property
@@ -87,7 +88,7 @@ class StaticModel:
         return unit(self._sum(rows))
 
     def embed_documents(self, documents: Sequence[Document]) -> Codes:
-        """One row per document, in whole numbers of no fixed scale: `unit` makes vectors of length one of it."""
+        """One row per document, in whole numbers of no fixed scale; `unit` brings them to length one."""
         made = np.empty((len(documents), self.dimensions), dtype=np.int8)
         for place, document in enumerate(documents):
             kept = self._cache.get(document.digest)
@@ -102,7 +103,7 @@ class StaticModel:
 
     def _keep(self, digest: str, vector: bytes) -> bytes:
         if len(self._cache) >= SEMANTIC_CACHED_DOCUMENTS:
-            del self._cache[next(iter(self._cache))]
+            self._cache.clear()
         self._cache[digest] = vector
         return vector
 
@@ -194,21 +195,29 @@ def _to_codes(vector: Floats) -> Codes:
 
 def _read(path: Path) -> dict[str, NDArray[np.generic]]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    # A damaged archive shows as a wrong check sum, a broken header or plain nonsense, depending on the place.
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        with path.open("rb") as file:
+            # Check sums first: parsing a damaged header can end in any error.
+            with zipfile.ZipFile(file) as archive:
+                damaged = archive.testzip()
+            if damaged is not None:
+                raise ModelUnavailable(f"the embedding file {path.name} is damaged at {damaged}")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise ModelUnavailable(f"the embedding file {path.name} cannot be read: {error}") from error
 
 
-def _load_bridge(directory: Path, rows: int) -> Bridge:
+def _bridge_loader(directory: Path, rows: int) -> Callable[[], Bridge]:
+    # Read and checked at once, so that nothing can fail later; put together when a text first needs it.
     arrays = _read(directory / _BRIDGE)
     try:
-        words = bytes(arrays["words"]).decode().split("\n")
+        words = bytes(arrays["words"]).decode()
         targets = arrays["rows"].astype(np.uint16)
         shares = arrays["weights"].astype(np.uint8)
     except (KeyError, ValueError) as error:
         raise ModelUnavailable(f"the bridge to other languages is damaged: {error}") from error
-    if not len(words) == len(targets) == len(shares) or bool((targets[shares > 0] >= rows).any()):
+    count = words.count("\n") + 1
+    if not count == len(targets) == len(shares) or bool((targets[shares > 0] >= rows).any()):
         raise ModelUnavailable("the bridge to other languages does not belong to the table")
-    return Bridge.of(words, targets, shares)
+    return lambda: Bridge.of(words.split("\n"), targets, shares)

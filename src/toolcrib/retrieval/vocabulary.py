@@ -1,8 +1,8 @@
 """Decides which rows of the vector table a text stands for, and with which weight.
 
-An English word is one row; a word the table does not know comes apart into the longest pieces that it does know.
-A word of another language stands for the English words that mean the same (the bridge), so that a Chinese or
-Spanish question and an English tool meet in one space. The bridge is read only when a text needs it.
+An English word is one row; a word the table does not know comes apart into the longest pieces that it does
+know. A word of another language stands for the English words that mean the same (the bridge), so that a
+question in Chinese or Spanish meets an English tool in one space. English alone never waits for the bridge.
 
 Invariant: any string gives rows, possibly none, and the same ones in every process. Prevents the failure that
 one odd character, a megabyte without spaces or an unknown word stops a search.
@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from toolcrib.limits import SEMANTIC_WORD_MAX_CHARS, SEMANTIC_WORDS_CACHED
+from toolcrib.limits import QUERY_MAX_CHARS, SEMANTIC_WORD_MAX_CHARS, SEMANTIC_WORDS_CACHED
 
 _RUNS = re.compile(r"[^\W_]+")
+# Vowel signs of the scripts of India are marks, not letters, yet part of the word.
+_MARKED_RUNS = re.compile("(?:[^\\W_]|[\u0900-\u0dff])+")
 _CAMEL = re.compile(r"([a-z0-9])([A-Z])")
 _ACRONYM = re.compile(r"([A-Z]+)([A-Z][a-z])")
 # Scripts that set no spaces between words, and Hangul, whose particles stick to the word before them.
@@ -47,12 +49,32 @@ class Bridge:
     """Weight of each target in 255ths; 0 where a word has fewer targets."""
     longest: int
     """Characters of the longest word."""
+    phrases: Mapping[str, Sequence[tuple[str, ...]]]
+    """By first word: what must follow for a phrase that stands in the bridge as a whole, longest first."""
 
     @classmethod
     def of(cls, words: Sequence[str], targets: NDArray[np.uint16], shares: NDArray[np.uint8]) -> "Bridge":
         """The bridge whose entries stand in the order of `words`."""
         places = dict(zip(words, range(len(words)), strict=True))
-        return cls(places=places, targets=targets, shares=shares, longest=max(map(len, words), default=0))
+        phrases: dict[str, list[tuple[str, ...]]] = {}
+        for phrase in sorted((word for word in words if " " in word), key=len, reverse=True):
+            first, *rest = phrase.split(" ")
+            phrases.setdefault(first, []).append(tuple(rest))
+        longest = max(map(len, words), default=0)
+        return cls(places=places, targets=targets, shares=shares, longest=longest, phrases=phrases)
+
+    def joined(self, words: Sequence[str]) -> Iterable[str]:
+        """The words, with phrases that the bridge knows put together."""
+        at = 0
+        while at < len(words):
+            for rest in self.phrases.get(words[at], ()):
+                if tuple(words[at + 1 : at + 1 + len(rest)]) == rest:
+                    yield " ".join((words[at], *rest))
+                    at += len(rest)
+                    break
+            else:
+                yield words[at]
+            at += 1
 
     def rows(self, word: str) -> Rows:
         """The rows that a word stands for; none when the bridge does not know it."""
@@ -67,6 +89,8 @@ class Bridge:
 class Vocabulary:
     """Words and pieces of the table."""
 
+    tokens: Sequence[str]
+    """What each row stands for."""
     words: Mapping[str, int]
     pieces: Mapping[str, int]
     """What may continue a word that has begun."""
@@ -84,12 +108,13 @@ class Vocabulary:
         }
         pieces |= {word: row for word, row in words.items() if len(word) >= _WHOLE_WORD_CHARS}
         longest = max(map(len, words), default=0)
-        return cls(words=words, pieces=pieces, longest=longest, load_bridge=load_bridge)
+        return cls(tokens=tokens, words=words, pieces=pieces, longest=longest, load_bridge=load_bridge)
 
     def rows(self, text: str, *, at_most: int) -> list[tuple[int, float]]:
         """The rows of a text in order, repeats included, up to `at_most`."""
         found: list[tuple[int, float]] = []
-        for word in split(text):
+        for run in self._words_of(text):
+            word = run[:SEMANTIC_WORD_MAX_CHARS]
             rows = self._seen.get(word)
             if rows is None:
                 rows = self._remember(word)
@@ -99,14 +124,27 @@ class Vocabulary:
         return found
 
     def english(self, text: str) -> tuple[str, ...]:
-        """English words for the foreign words of a text, for a word index to look up beside the text."""
-        names = {row: word for word, row in self.words.items()} if not text.isascii() else {}
-        return tuple(names[row] for word in split(text) if not word.isascii() for row, _ in self._foreign(word))
+        """English words for the foreign words of a query, for a word index to look up beside it."""
+        words = (word[:SEMANTIC_WORD_MAX_CHARS] for word in self._words_of(text[:QUERY_MAX_CHARS]))
+        unknown = (word for word in words if word not in self.words)
+        return tuple(dict.fromkeys(self.tokens[row] for word in unknown for row, _ in self._foreign(word)))
+
+    def _words_of(self, text: str) -> Iterable[str]:
+        words = split(text)
+        # English alone needs no bridge, and does not wait for it.
+        if all(word in self.words for word in words):
+            return words
+        return self._loaded_bridge().joined(words)
+
+    def _loaded_bridge(self) -> Bridge:
+        if self._bridge is None:
+            self._bridge = self.load_bridge()
+        return self._bridge
 
     def _remember(self, word: str) -> Rows:
         if len(self._seen) >= SEMANTIC_WORDS_CACHED:
             self._seen.clear()
-        rows = self._seen[word] = self._rows_of(word[:SEMANTIC_WORD_MAX_CHARS])
+        rows = self._seen[word] = self._rows_of(word)
         return rows
 
     def _rows_of(self, word: str) -> Rows:
@@ -123,9 +161,7 @@ class Vocabulary:
         return ((row, 1.0),) if row is not None else self._pieces_of(plain)
 
     def _foreign(self, word: str) -> Rows:
-        bridge = self._bridge
-        if bridge is None:
-            bridge = self._bridge = self.load_bridge()
+        bridge = self._loaded_bridge()
         rows = bridge.rows(word) or bridge.rows(_without_marks(word))
         if rows:
             return rows
@@ -162,11 +198,12 @@ class Vocabulary:
         return tuple(found)
 
 
-def split(text: str) -> Iterable[str]:
+def split(text: str) -> list[str]:
     """The lower-case words of a text; identifiers come apart at case changes and separators."""
+    runs = _RUNS
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
-    return _RUNS.findall(_ACRONYM.sub(r"\1 \2", _CAMEL.sub(r"\1 \2", text)).lower())
+        text, runs = unicodedata.normalize("NFKC", text), _MARKED_RUNS
+    return runs.findall(_ACRONYM.sub(r"\1 \2", _CAMEL.sub(r"\1 \2", text)).lower())
 
 
 def _longest_matches(word: str, bridge: Bridge) -> Iterable[tuple[int, float]]:

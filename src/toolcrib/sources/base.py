@@ -6,7 +6,7 @@ source of 200 tools with one bad schema has 199).
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from toolcrib.definitions import Call, Origin, Result, Skipped, Tool, Toolset, ToolsetName
 from toolcrib.errors import ConfigError, DefinitionError
@@ -38,6 +38,15 @@ class Source(Protocol):
 
     async def close(self) -> None:
         """Lets go of everything."""
+        ...
+
+
+@runtime_checkable
+class Starting(Protocol):
+    """A source that has to be started, because it holds a process or a connection."""
+
+    async def start(self) -> None:
+        """Begins; returns at once."""
         ...
 
 

@@ -1,0 +1,145 @@
+"""Measures what each rule of retrieval brings: the table of docs/retrieval.md.
+
+    python -m bench.ablation DIRECTORY [--queries N] [--limit 10]
+
+DIRECTORY holds one folder per set with `tools.jsonl` and `queries.jsonl`. Each row switches one rule off and gives the
+change of the macro mean (every set counts the same) against the whole, for lexical and for hybrid retrieval. With
+`--queries N` at most N queries of each set are asked, evenly spread.
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from toolcrib.evals.corpus import Query, read_queries, read_tools
+from toolcrib.evals.metrics import ndcg, recall
+from toolcrib.retrieval.analysis import FieldWeights, default_weights
+from toolcrib.retrieval.base import Document, Retriever
+from toolcrib.retrieval.confidence import Calibration
+from toolcrib.retrieval.fusion import FusionWeights
+from toolcrib.retrieval.hybrid import HybridRetriever
+from toolcrib.retrieval.lexical import LexicalRetriever
+from toolcrib.retrieval.query import QueryWeights
+from toolcrib.retrieval.semantic import StaticModel
+
+Sets = list[tuple[str, list[Document], list[Query]]]
+Scores = tuple[float, float]
+
+
+def without_field(name: str) -> FieldWeights:
+    weights = default_weights()
+    return replace(weights, fields={**weights.fields, name: replace(weights.fields[name], weight=1e-9)})
+
+
+def lexical_rules() -> dict[str, Callable[[], LexicalRetriever]]:
+    whole = QueryWeights()
+    weights = default_weights()
+    return {
+        "(everything)": LexicalRetriever,
+        "toolset field": lambda: LexicalRetriever(without_field("toolset")),
+        "description field": lambda: LexicalRetriever(without_field("description")),
+        "parameter names": lambda: LexicalRetriever(without_field("parameters")),
+        "nested parameter text": lambda: LexicalRetriever(without_field("nested")),
+        "name coverage": lambda: LexicalRetriever(replace(weights, coverage=0.0)),
+        "length normalisation": lambda: LexicalRetriever(
+            replace(weights, fields={name: replace(f, length_share=0.0) for name, f in weights.fields.items()})
+        ),
+        "word families": lambda: LexicalRetriever(query=replace(whole, variant=0.0)),
+        "salience": lambda: LexicalRetriever(query=replace(whole, salience={})),
+        "words written together": lambda: LexicalRetriever(query=replace(whole, joined=0.0)),
+        "words taken apart": lambda: LexicalRetriever(query=replace(whole, parted=0.0)),
+        "misspelt words": lambda: LexicalRetriever(query=replace(whole, misspelt=0.0)),
+        "toolset fairness": lambda: LexicalRetriever(rival=math.inf),
+    }
+
+
+def hybrid_rules() -> dict[str, FusionWeights | Calibration]:
+    return {
+        "words": FusionWeights(words=0.0),
+        "meaning": FusionWeights(meaning=0.0, clauses=0.0),
+        "clauses": FusionWeights(clauses=0.0),
+        "abstention": Calibration(floor=-math.inf),
+    }
+
+
+def read(directory: Path, most: int) -> Sets:
+    sets: Sets = []
+    for path in sorted(directory.iterdir()):
+        if (path / "queries.jsonl").exists():
+            queries = [query for query in read_queries(path / "queries.jsonl") if query.relevant]
+            step = max(1, len(queries) // most) if most else 1
+            sets.append((path.name, read_tools(path / "tools.jsonl"), queries[::step]))
+    return sets
+
+
+def macro(sets: Sets, make: Callable[[], Retriever], limit: int) -> tuple[Scores, dict[str, Scores]]:
+    by_set: dict[str, Scores] = {}
+    for name, documents, queries in sets:
+        index = make().index(documents)
+        rows: list[Scores] = []
+        for query in queries:
+            found = [hit.key for hit in index.search(query.text, limit=limit).hits]
+            rows.append((recall(found, query.relevant, 5), ndcg(found, query.relevant, 10)))
+        by_set[name] = mean(rows)
+    return mean(list(by_set.values())), by_set
+
+
+def mean(rows: Sequence[Scores]) -> Scores:
+    return sum(r for r, _ in rows) / len(rows), sum(n for _, n in rows) / len(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--queries", type=int, default=0)
+    parser.add_argument("--limit", type=int, default=10)
+    options = parser.parse_args()
+    started = time.perf_counter()
+    sets = read(options.directory, options.queries)
+    asked = sum(len(queries) for _, _, queries in sets)
+    print(f"{len(sets)} sets, {asked} queries, {sum(len(d) for _, d, _ in sets)} tools, limit {options.limit}\n")
+    model = StaticModel.load()
+    wholes: dict[str, Scores] = {}
+    per_set: dict[str, dict[str, Scores]] = {}
+    print("| without | lexical R@5 | NDCG@10 | hybrid R@5 | NDCG@10 |\n|---|---|---|---|---|")
+    for rule, make in lexical_rules().items():
+        cells: list[str] = []
+        makers: dict[str, Callable[[], Retriever]] = {
+            "lexical": make,
+            "hybrid": lambda make=make: HybridRetriever(lexical=make(), load=lambda: model),
+        }
+        for kind, maker in makers.items():
+            scores, by_set = macro(sets, maker, options.limit)
+            if kind not in wholes:
+                wholes[kind], per_set[kind] = scores, by_set
+                cells += [f"{value:.4f}" for value in scores]
+            else:
+                cells += [f"{value - whole:+.4f}" for value, whole in zip(scores, wholes[kind], strict=True)]
+        print(f"| {rule} | {' | '.join(cells)} |", flush=True)
+    for rule, change in hybrid_rules().items():
+        weights = change if isinstance(change, FusionWeights) else None
+        calibration = change if isinstance(change, Calibration) else None
+        scores, by_set = macro(
+            sets,
+            lambda w=weights, c=calibration: HybridRetriever(load=lambda: model, weights=w, calibration=c),
+            options.limit,
+        )
+        if rule == "words":
+            per_set["semantic"] = by_set
+        cells = [f"{value - whole:+.4f}" for value, whole in zip(scores, wholes["hybrid"], strict=True)]
+        print(f"| {rule} | | | {' | '.join(cells)} |", flush=True)
+    print(
+        "\n| set | tools | queries | lexical R@5 | semantic R@5 | hybrid R@5 | NDCG@10 |\n|---|---|---|---|---|---|---|"
+    )
+    for name, documents, queries in sets:
+        one, two, three = (per_set[kind][name] for kind in ("lexical", "semantic", "hybrid"))
+        cells = [f"{one[0]:.3f}", f"{two[0]:.3f}", f"{three[0]:.3f}", f"{three[1]:.3f}"]
+        print(f"| {name} | {len(documents)} | {len(queries)} | {' | '.join(cells)} |")
+    print(f"\n{time.perf_counter() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

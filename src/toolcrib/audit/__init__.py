@@ -1,0 +1,1 @@
+"""What attached servers cost on every turn, and what tool search would save (X23)."""

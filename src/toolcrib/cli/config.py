@@ -1,0 +1,105 @@
+"""`toolcrib config show`: the settings in force, and where each value came from."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from toolcrib.cli.output import open_console, print_json
+from toolcrib.definitions import Json, JsonObject
+
+_SECRET_KEY = re.compile(r"(?:^|[._-])(?:token|secret|password|passwd|api_?key|key|authorization|credentials?)$", re.I)
+_SECRET_SECTION = re.compile(r"(?:^|\.)(?:env|headers)\.")
+_REFERENCE = re.compile(r"(?:(?:Bearer|Basic) )?\$\{[^}]*\}")
+_USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
+_QUERY_VALUE = re.compile(r"(?<==)[^&#]+")
+HIDDEN = "***"
+
+
+def build_app() -> typer.Typer:
+    """The group of commands about configuration."""
+    app = typer.Typer(help="Shows the configuration.", no_args_is_help=True, rich_markup_mode=None)
+    app.callback()(_group)
+    app.command("show")(show)
+    return app
+
+
+def _group() -> None:
+    """Shows the configuration."""
+
+
+def show(
+    config: Annotated[Path | None, typer.Option(help="Configuration file; without it, toolcrib.yaml here.")] = None,
+    origin: Annotated[bool, typer.Option("--origin", help="Say where each value came from.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Prints every setting with its value in force; secrets as ***.
+
+    Later wins: defaults, then the file, then the environment (TOOLCRIB_LIMITS__CALL_DEADLINE_S=30).
+
+    Example: toolcrib config show --origin
+    """
+    from msgspec import to_builtins
+
+    from toolcrib.cli.cribs import DEFAULT_CONFIG
+    from toolcrib.config import load_settings
+
+    path = config or (Path(DEFAULT_CONFIG) if Path(DEFAULT_CONFIG).exists() else None)
+    loaded = load_settings(path)
+    values = dict(leaves(cast("JsonObject", to_builtins(loaded.settings))))
+    rows = [(key, masked(key, value), origin_of(key, loaded.origins)) for key, value in values.items()]
+    if json:
+        print_json({key: {"value": value, "origin": source} if origin else value for key, value, source in rows})
+        return
+    console = open_console()
+    width = max((len(key) for key, _, _ in rows), default=0)
+    for key, value, source in rows:
+        shown = _spell(value)
+        line = f"{key:<{width}}  {shown}" if not origin else f"{key:<{width}}  {shown:<28}  {source}"
+        console.print(line.rstrip(), markup=False, soft_wrap=True, style=None if source != "default" else "dim")
+
+
+def leaves(data: Mapping[str, Json], prefix: str = "") -> Iterator[tuple[str, Json]]:
+    """Dotted keys and values; an empty section is a value too."""
+    for key, value in data.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def origin_of(key: str, origins: Mapping[str, str]) -> str:
+    """Where a value came from: its own origin, or that of the shorthand that stands for its section."""
+    while key:
+        found = origins.get(key)
+        if found:
+            return found
+        key = key.rpartition(".")[0]
+    return "default"
+
+
+def masked(key: str, value: Json) -> Json:
+    """The value as a screen may show it. A reference to a variable is no secret."""
+    if isinstance(value, list):
+        from toolcrib.clients.secrets import argument_secrets, hide
+
+        hidden = set(argument_secrets([item for item in value if isinstance(item, str)]))
+        return [hide(item, hidden) if isinstance(item, str) else item for item in value]
+    if not isinstance(value, str) or not value or _REFERENCE.fullmatch(value):
+        return value
+    if _SECRET_KEY.search(key) or _SECRET_SECTION.search(key):
+        return HIDDEN
+    address, mark, query = _USER_INFO.sub(f"{HIDDEN}@", value).partition("?")
+    return f"{address}?{_QUERY_VALUE.sub(HIDDEN, query)}" if mark and "://" in value else f"{address}{mark}{query}"
+
+
+def _spell(value: Json) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value) if value else "[]"
+    return "{}" if isinstance(value, Mapping) else str(value)

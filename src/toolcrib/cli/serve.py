@@ -1,0 +1,40 @@
+"""`toolcrib serve`: the gateway, on standard input and output or over HTTP."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    config: Annotated[
+        Path | None, typer.Option(help="Configuration file: ours, or an MCP client's own with `mcpServers`.")
+    ] = None,
+    http: Annotated[str | None, typer.Option(help="HOST:PORT to serve streamable HTTP on.")] = None,
+    profile: Annotated[str, typer.Option(help="What clients may do: a profile of the configuration.")] = "default",
+    allow_unauthenticated: Annotated[
+        bool, typer.Option("--allow-unauthenticated", help="Serve loopback without tokens.")
+    ] = False,
+    public: Annotated[
+        bool, typer.Option("--public", help="Allow an address that other machines can reach; put TLS in front.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what the servers say.")] = False,
+) -> None:
+    """Serves MCP clients: every tool of every server, for the price of three.
+
+    Example: toolcrib serve --config toolcrib.yaml --http 127.0.0.1:8765
+    """
+    import asyncio
+
+    from toolcrib.gateway.run import Options, run_gateway, use_fast_loop
+
+    options = Options(
+        config=config,
+        http=http,
+        profile=profile,
+        allow_unauthenticated=allow_unauthenticated,
+        public=public,
+        verbose=verbose,
+    )
+    with asyncio.Runner(loop_factory=use_fast_loop()) as runner:
+        runner.run(run_gateway(options))

@@ -1,0 +1,1 @@
+"""The MCP gateway: any client in front, any servers behind."""

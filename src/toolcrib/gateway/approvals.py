@@ -1,0 +1,127 @@
+"""Approvals through the gateway: the person behind the client is asked where the client can ask (X22).
+
+An old client is asked while the call waits. A modern one gets the question as the call's result, with a seal that
+binds the answer to this principal, this tool, these arguments and a time; without a valid seal no answer counts. A
+client that cannot ask gets a refusal that says what the operator has to change.
+"""
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable, Mapping
+
+import orjson
+
+from toolcrib.definitions import Json, JsonObject
+from toolcrib.errors import ApprovalDenied, ApprovalRequired, CallError
+from toolcrib.execution.approval import ApprovalRequest
+from toolcrib.gateway.relay import ClientExchange
+from toolcrib.limits import APPROVAL_TTL_S
+from toolcrib.sources.json_rpc import RpcError, visible
+from toolcrib.sources.link import read_json
+
+QUESTION = "toolcrib-approval"
+_ARGUMENTS_SHOWN_CHARS = 2_000
+
+
+class InputNeeded(CallError):
+    """The call goes on when its caller has answered a question of ours."""
+
+    code = "input_needed"
+
+    def __init__(self, question: JsonObject, state: str) -> None:
+        super().__init__("This call needs somebody's approval.")
+        self.question = question
+        self.state = state
+
+    def result(self) -> JsonObject:
+        """The result that asks a modern client."""
+        request: JsonObject = {"method": "elicitation/create", "params": self.question}
+        return {"resultType": "input_required", "inputRequests": {QUESTION: request}, "requestState": self.state}
+
+
+class ClientApprover:
+    """Asks whoever sits behind the client that called."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._key = secrets.token_bytes(32)
+        self._used: dict[str, int] = {}
+        """Seals that have been answered, until they expire: one answer counts once."""
+
+    async def __call__(self, request: ApprovalRequest) -> bool:
+        """Whether they agree. Raises `CallError`."""
+        exchange = request.exchange
+        if not isinstance(exchange, ClientExchange) or "elicitation" not in exchange.capabilities:
+            name = request.call.tool.name
+            raise ApprovalRequired(
+                f"`{name}` needs approval, and this client cannot ask for it. The operator can allow it in the "
+                f"configuration, under `approvals.rules`: `{name}: allow`.",
+                detail=f"rule {request.rule!r} asks; the client has no elicitation",
+            )
+        question = _question(request)
+        if exchange.era == "legacy":
+            try:
+                return _agrees(read_json(await exchange.ask("elicitation/create", orjson.dumps(question))))
+            except RpcError as error:
+                raise ApprovalDenied("The approval could not be asked for.", detail=error.message) from None
+        return self._read_answer(request, exchange, question)
+
+    def _read_answer(self, request: ApprovalRequest, exchange: ClientExchange, question: JsonObject) -> bool:
+        state = exchange.answers.get("requestState")
+        responses = exchange.answers.get("inputResponses")
+        answer = responses.get(QUESTION) if isinstance(responses, Mapping) else None
+        if not isinstance(state, str) or not self._is_sealed(state, request.binding):
+            raise InputNeeded(question, self._seal(request.binding))
+        if not isinstance(answer, Mapping):
+            raise InputNeeded(question, state)
+        self._use_up(state)
+        exchange.take_answers({})
+        return _agrees(dict(answer))
+
+    def _seal(self, binding: str) -> str:
+        expires = int(self._clock() + APPROVAL_TTL_S)
+        return f"toolcrib.{expires}.{self._mac(binding, expires)}"
+
+    def _is_sealed(self, state: str, binding: str) -> bool:
+        head, _, rest = state.partition(".")
+        expires, _, mac = rest.partition(".")
+        if (
+            state in self._used
+            or head != "toolcrib"
+            or not expires.isdigit()
+            or len(expires) > 12
+            or int(expires) < self._clock()
+        ):
+            return False
+        return hmac.compare_digest(mac, self._mac(binding, int(expires)))
+
+    def _use_up(self, state: str) -> None:
+        now = self._clock()
+        self._used = {seal: expires for seal, expires in self._used.items() if expires >= now}
+        self._used[state] = int(state.split(".")[1])
+
+    def _mac(self, binding: str, expires: int) -> str:
+        return hmac.new(self._key, f"{binding}.{expires}".encode(), hashlib.sha256).hexdigest()
+
+
+def _question(request: ApprovalRequest) -> JsonObject:
+    """The question, with everything that could mislead a reader made visible (B9)."""
+    call = request.call
+    shown = visible(orjson.dumps(call.arguments, option=orjson.OPT_INDENT_2).decode().replace("\n", " "))
+    cut = shown[:_ARGUMENTS_SHOWN_CHARS]
+    if len(shown) > len(cut):
+        cut += f"… ({len(shown)} characters)"
+    schema: JsonObject = {
+        "type": "object",
+        "properties": {"allow": {"type": "boolean", "title": "Allow this call once"}},
+        "required": ["allow"],
+    }
+    message = f"Allow `{call.tool.name}` of {call.tool.toolset} with {cut}?"
+    return {"mode": "form", "message": message, "requestedSchema": schema}
+
+
+def _agrees(answer: JsonObject) -> bool:
+    content: Json = answer.get("content")
+    return answer.get("action") == "accept" and isinstance(content, Mapping) and content.get("allow") is True

@@ -1,0 +1,155 @@
+"""What clients are told without asking: that a list changed, or a resource they follow.
+
+Many changes in one moment are one message. A client hears only of what its principal may see, and a stream whose
+client does not read is ended instead of filling memory.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import orjson
+
+from toolcrib.crib import Crib
+from toolcrib.definitions import Json, JsonObject
+from toolcrib.gateway.library import uri_prefix
+from toolcrib.gateway.relay import Client
+from toolcrib.limits import LISTENERS_MAX, REFRESH_EVERY_S
+from toolcrib.sources.handshake import META_SUBSCRIPTION
+from toolcrib.sources.json_rpc import INTERNAL_ERROR, Identifier, RpcError, notification_line
+from toolcrib.sources.mcp_source import Event, McpSource
+
+Push = Callable[[bytes], None]
+
+_METHODS: Mapping[Event, str] = {
+    "tools": "notifications/tools/list_changed",
+    "prompts": "notifications/prompts/list_changed",
+    "resources": "notifications/resources/list_changed",
+}
+_FILTERS: Mapping[str, Event] = {
+    "toolsListChanged": "tools",
+    "promptsListChanged": "prompts",
+    "resourcesListChanged": "resources",
+}
+
+
+@dataclass(kw_only=True, eq=False)
+class Subscription:
+    """One client's wish to be told."""
+
+    client: Client
+    push: Push
+    feed: "ChangeFeed"
+    kinds: frozenset[Event] = frozenset({"tools", "prompts", "resources"})
+    meta: JsonObject | None = None
+    """What every message of a modern subscription carries."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def close(self) -> None:
+        """Ends it."""
+        self.feed.drop(self)
+        self.ended.set()
+
+    def tell(self, method: str, params: JsonObject) -> None:
+        """Sends one message; a client that is gone is forgotten."""
+        try:
+            self.push(notification_line(method, {**params, "_meta": self.meta} if self.meta else params or None))
+        except (ConnectionError, asyncio.QueueFull):
+            self.close()
+
+
+class ChangeFeed:
+    """Passes changes of the servers on to the clients that want to know."""
+
+    def __init__(self, crib: Crib) -> None:
+        self._crib = crib
+        self._subscriptions: set[Subscription] = set()
+        self._pending: set[tuple[Event, str]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._tools: dict[Subscription, str] = {}
+        for source in crib.sources:
+            if isinstance(source, McpSource):
+                source.subscribe(lambda event, uri, source=source: self._changed(source, event, uri))
+                source.watch(lambda source=source: self._changed(source, "tools", None))
+
+    def follow(self, client: Client, push: Push) -> Subscription:
+        """Tells an old client about everything."""
+        subscription = Subscription(client=client, push=push, feed=self)
+        self._subscriptions.add(subscription)
+        self._tools[subscription] = self._fingerprint(client)
+        return subscription
+
+    async def serve(self, client: Client, identifier: Identifier, params: JsonObject, push: Push) -> bytes:
+        """`subscriptions/listen` of a modern client: acknowledges, tells, and ends with an answer when told to."""
+        if len(self._subscriptions) >= LISTENERS_MAX:
+            raise RpcError(INTERNAL_ERROR, "Too many subscriptions are open.")
+        wanted = params.get("notifications")
+        asked: Mapping[str, Json] = wanted if isinstance(wanted, Mapping) else {}
+        honoured: JsonObject = {key: True for key in _FILTERS if asked.get(key) is True}
+        uris = asked.get("resourceSubscriptions")
+        if isinstance(uris, list) and uris:
+            honoured["resourceSubscriptions"] = [uri for uri in uris if isinstance(uri, str)]
+            client.subscribed.update(uri for uri in uris if isinstance(uri, str))
+        meta: JsonObject = {META_SUBSCRIPTION: identifier}
+        subscription = Subscription(
+            client=client,
+            push=push,
+            feed=self,
+            kinds=frozenset(kind for key, kind in _FILTERS.items() if key in honoured),
+            meta=meta,
+        )
+        self._subscriptions.add(subscription)
+        self._tools[subscription] = self._fingerprint(client)
+        try:
+            subscription.tell("notifications/subscriptions/acknowledged", {"notifications": honoured})
+            await subscription.ended.wait()
+        finally:
+            self.drop(subscription)
+        return orjson.dumps({"resultType": "complete", "_meta": meta})
+
+    def drop(self, subscription: Subscription) -> None:
+        """Forgets a subscription."""
+        self._subscriptions.discard(subscription)
+        self._tools.pop(subscription, None)
+
+    def close(self) -> None:
+        """Ends every subscription."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for subscription in tuple(self._subscriptions):
+            subscription.close()
+
+    def _changed(self, source: McpSource, event: Event, uri: str | None) -> None:
+        if event == "resource" and uri is not None:
+            shown = f"{uri_prefix(source)}{uri}"
+            for subscription in tuple(self._subscriptions):
+                if shown in subscription.client.subscribed:
+                    subscription.tell("notifications/resources/updated", {"uri": shown})
+            return
+        self._pending.add((event, source.name))
+        if self._timer is None and self._subscriptions:
+            self._timer = asyncio.get_running_loop().call_later(REFRESH_EVERY_S / 10, self._flush)
+
+    def _flush(self) -> None:
+        self._timer = None
+        pending, self._pending = self._pending, set()
+        for subscription in tuple(self._subscriptions):
+            scope = subscription.client.principal.scope
+            for event in ("tools", "prompts", "resources"):
+                names = [name for kind, name in pending if kind == event and scope.allows_toolset(name)]
+                if names and event in subscription.kinds and self._is_news(subscription, event):
+                    subscription.tell(_METHODS[event], {})
+
+    def _is_news(self, subscription: Subscription, event: Event) -> bool:
+        """Whether a client's own list of tools really changed: a change that it cannot see is none."""
+        if event != "tools":
+            return True
+        now = self._fingerprint(subscription.client)
+        before = self._tools.get(subscription)
+        self._tools[subscription] = now
+        return now != before
+
+    def _fingerprint(self, client: Client) -> str:
+        catalog = self._crib.select(client.principal.scope).catalog
+        down = ",".join(toolset.name for toolset in catalog.toolsets if toolset.unavailable)
+        return f"{catalog.fingerprint}{down}"

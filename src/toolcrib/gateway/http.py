@@ -1,0 +1,479 @@
+"""The gateway over streamable HTTP: both eras of the protocol on one endpoint.
+
+The order of the checks is the order of trust: the Host and the Origin first, on every path; then the token; then the
+method, the size and the shape. What is authorised is the path that is routed. Whatever a client sends, the credential
+that came with it stays here.
+"""
+
+import asyncio
+import ipaddress
+import logging
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+import orjson
+import uvicorn
+from msgspec import UnsetType
+
+from toolcrib.assembly import Assembly
+from toolcrib.definitions import JsonObject, Tool
+from toolcrib.dialects.mcp import write_tool
+from toolcrib.errors import ConfigError
+from toolcrib.gateway.auth import Failures, TokenFile
+from toolcrib.gateway.changes import ChangeFeed
+from toolcrib.gateway.envelope import require_envelope
+from toolcrib.gateway.http_sessions import HttpSession, HttpSessions
+from toolcrib.gateway.http_streams import (
+    STATUS,
+    Receive,
+    Scope,
+    Send,
+    Stream,
+    respond,
+    send_body,
+    send_error,
+    stream_only,
+)
+from toolcrib.gateway.profiles import Principal
+from toolcrib.gateway.relay import Client, ClientExchange
+from toolcrib.gateway.server import Gateway
+from toolcrib.limits import DRAIN_S, REQUEST_MAX_BYTES, REQUEST_READ_S
+from toolcrib.settings import Settings
+from toolcrib.sources.handshake import (
+    LEGACY_VERSIONS,
+    META_CAPABILITIES,
+    META_VERSION,
+    MODERN_VERSION,
+)
+from toolcrib.sources.json_rpc import (
+    HEADER_MISMATCH,
+    INVALID_REQUEST,
+    Envelope,
+    Identifier,
+    RpcError,
+    read_envelope,
+    read_error,
+    read_object,
+    require_distinct_keys,
+)
+from toolcrib.sources.mcp_headers import KEY, decode_value, require_matching
+
+if TYPE_CHECKING:
+    from toolcrib.gateway.run import Options
+
+logger = logging.getLogger("toolcrib.gateway")
+
+ENDPOINT = "/mcp"
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
+
+
+class Refused(Exception):
+    """A request that ends before anything happened."""
+
+    def __init__(self, status: int, message: str, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = list(headers)
+
+
+class HttpApp:
+    """The ASGI application."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        changes: ChangeFeed,
+        *,
+        tokens: TokenFile | None,
+        anonymous: Principal | None,
+        hosts: Sequence[str] = (),
+        origins: Sequence[str] = (),
+    ) -> None:
+        self.sessions = HttpSessions(changes, clock=time.monotonic)
+        self._gateway = gateway
+        self._changes = changes
+        self._tokens = tokens
+        self._anonymous = anonymous
+        self._hosts = _LOOPBACK | {host.lower() for host in hosts}
+        self._origins = {origin.lower().rstrip("/") for origin in origins}
+        self._failures = Failures()
+        self._annotated: WeakKeyDictionary[Assembly, Mapping[str, Tool]] = WeakKeyDictionary()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        if scope["type"] != "http":
+            return
+        headers = _fold(scope)
+        try:
+            self._require_host(headers)
+            path = scope["path"]
+            if path == "/health":
+                await send_body(send, 200, b'{"status":"ok"}')
+                return
+            if path != ENDPOINT:
+                raise Refused(404, "There is nothing here.")
+            principal = self._require_principal(scope, headers)
+            await self._route(scope, headers, principal, receive, send)
+        except Refused as error:
+            body = orjson.dumps({"error": str(error)})
+            await send_body(send, error.status, body, error.headers)
+
+    # Who asks
+
+    def _require_host(self, headers: Mapping[str, str]) -> None:
+        """Loopback and configured names only: a page that renamed itself to our address is refused (F1)."""
+        if _host_of(headers.get("host", "")) not in self._hosts:
+            raise Refused(421, "This host name is not served here: add it to `gateway.hosts`.")
+        origin = headers.get("origin")
+        if origin is None:
+            return
+        parts = urlsplit(origin.lower())
+        local = parts.scheme in ("http", "https") and _host_of(parts.netloc) in _LOOPBACK and not parts.path
+        if not local and origin.lower().rstrip("/") not in self._origins:
+            raise Refused(403, "Pages of this origin may not talk to the gateway: add it to `gateway.origins`.")
+
+    def _require_principal(self, scope: Scope, headers: Mapping[str, str]) -> Principal:
+        address = str((scope.get("client") or ("?",))[0])
+        given = headers.get("authorization")
+        if given is None and self._anonymous is not None:
+            return self._anonymous
+        if self._failures.is_blocked(address):
+            raise Refused(429, "Too many wrong tokens; wait a minute.", [(b"retry-after", b"60")])
+        scheme, _, secret = (given or "").partition(" ")
+        entry = None
+        if self._tokens is not None and scheme.lower() == "bearer" and secret:
+            entry = self._tokens.find(secret.strip())
+        if entry is None:
+            if given is not None:
+                self._failures.note(address)
+            raise Refused(401, "A valid token is needed.", [(b"www-authenticate", b'Bearer realm="toolcrib"')])
+        try:
+            return self._gateway.profiles.principal(entry.name, entry.profile)
+        except ConfigError:
+            raise Refused(403, "The profile of this token does not exist any more.") from None
+
+    # What is asked
+
+    async def _route(
+        self, scope: Scope, headers: Mapping[str, str], principal: Principal, receive: Receive, send: Send
+    ) -> None:
+        match scope["method"]:
+            case "POST":
+                await self._post(scope, headers, principal, receive, send)
+            case "GET" if headers.get("mcp-protocol-version") != MODERN_VERSION:
+                await self._listen(headers, principal, receive, send)
+            case "DELETE" if headers.get("mcp-protocol-version") != MODERN_VERSION:
+                self.sessions.end(self._session(headers, principal))
+                await send_body(send, 200)
+            case _:
+                allowed = b"POST" if headers.get("mcp-protocol-version") == MODERN_VERSION else b"GET, POST, DELETE"
+                raise Refused(405, "This method is not served here.", [(b"allow", allowed)])
+
+    async def _post(
+        self, scope: Scope, headers: Mapping[str, str], principal: Principal, receive: Receive, send: Send
+    ) -> None:
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise Refused(415, "The body must be application/json.")
+        accepted = headers.get("accept", "")
+        if "*/*" not in accepted and not ("application/json" in accepted and "text/event-stream" in accepted):
+            raise Refused(406, "Accept both application/json and text/event-stream.")
+        body = await _read_body(headers, receive)
+        identifier: Identifier | None = None
+        try:
+            envelope = read_envelope(body)
+            if isinstance(envelope.id, int | str):
+                identifier = envelope.id
+            require_distinct_keys(body)
+            params = read_object(envelope.params)
+            meta = params.get("_meta")
+            version = headers.get("mcp-protocol-version")
+            if version == MODERN_VERSION or (isinstance(meta, Mapping) and META_VERSION in meta):
+                await self._modern(scope, headers, principal, envelope, identifier, params, receive, send)
+            else:
+                await self._legacy(headers, principal, envelope, identifier, params, receive, send)
+        except RpcError as error:
+            await send_error(send, STATUS.get(error.code, 400), error, identifier)
+
+    # The stateless era
+
+    async def _modern(
+        self,
+        scope: Scope,
+        headers: Mapping[str, str],
+        principal: Principal,
+        envelope: Envelope,
+        identifier: Identifier | None,
+        params: JsonObject,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        if isinstance(envelope.method, UnsetType):
+            raise RpcError(INVALID_REQUEST, "A client sends requests here, no answers.")
+        method = envelope.method
+        if isinstance(envelope.id, UnsetType):
+            await send_body(send, 202)
+            return
+        if identifier is None:
+            raise RpcError(INVALID_REQUEST, "`id` must be a number or a text.")
+        _require_routing(scope, headers, method, params)
+        require_envelope(params)
+        meta = cast("JsonObject", params["_meta"])
+        client = self._gateway.open_client(
+            principal, "modern", version=MODERN_VERSION, capabilities=cast("JsonObject", meta[META_CAPABILITIES])
+        )
+        if method == "tools/call":
+            self._require_params(client, params, headers)
+        stream = Stream()
+        if method == "subscriptions/listen":
+            work = self._changes.serve(client, identifier, params, stream.push)
+        else:
+            work = self._gateway.answer(client, method, params, ClientExchange(client, params, stream))
+        await respond(work, identifier, stream, receive, send, statuses=STATUS)
+
+    def _require_params(self, client: Client, params: JsonObject, headers: Mapping[str, str]) -> None:
+        """Headers that mirror arguments say what the arguments say, for every tool that the client was shown."""
+        assembly = client.session.assemble(dialect="mcp").assembly
+        tools = self._annotated.get(assembly)
+        if tools is None:
+            shapes = ((tool, orjson.dumps(write_tool(tool))) for tool in assembly.tools)
+            tools = {str(tool.name): tool for tool, shape in shapes if KEY.encode() in shape}
+            self._annotated[assembly] = tools
+        tool = tools.get(str(params.get("name")))
+        arguments = params.get("arguments")
+        if tool is not None and (arguments is None or isinstance(arguments, dict)):
+            require_matching(tool, cast("JsonObject", write_tool(tool)["inputSchema"]), arguments or {}, headers)
+
+    # The era of sessions
+
+    async def _legacy(
+        self,
+        headers: Mapping[str, str],
+        principal: Principal,
+        envelope: Envelope,
+        identifier: Identifier | None,
+        params: JsonObject,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        if envelope.method == "initialize" and identifier is not None:
+            version, capabilities, answer = self._gateway.initialize(params)
+            client = self._gateway.open_client(principal, "legacy", version=version, capabilities=capabilities)
+            session = self.sessions.open(client)
+            body = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (orjson.dumps(identifier), answer)
+            await send_body(send, 200, body, [(b"mcp-session-id", session.id.encode())])
+            return
+        session = self._session(headers, principal)
+        client = session.client
+        version = headers.get("mcp-protocol-version")
+        if version is not None and version not in LEGACY_VERSIONS:
+            raise RpcError(INVALID_REQUEST, "This protocol version is not spoken here.")
+        if isinstance(envelope.method, UnsetType):
+            _settle(client, envelope)
+            await send_body(send, 202)
+        elif identifier is None:
+            self._notified(session, envelope.method, params)
+            await send_body(send, 202)
+        else:
+            stream = Stream()
+            exchange = ClientExchange(client, params, stream)
+            work = self._cancellable(session, identifier, envelope.method, params, exchange)
+            await respond(work, identifier, stream, receive, send)
+
+    async def _cancellable(
+        self, session: HttpSession, identifier: Identifier, method: str, params: JsonObject, exchange: ClientExchange
+    ) -> bytes:
+        task = asyncio.current_task()
+        session.running[identifier] = cast("asyncio.Task[object]", task)
+        try:
+            return await self._gateway.answer(session.client, method, params, exchange)
+        except asyncio.CancelledError:
+            # By the client's own word: the answer is an error that nobody waits for.
+            if identifier in session.cancelled:
+                raise RpcError(INVALID_REQUEST, "The request was cancelled.") from None
+            raise
+        finally:
+            session.running.pop(identifier, None)
+            session.cancelled.discard(identifier)
+
+    def _notified(self, session: HttpSession, method: str, params: JsonObject) -> None:
+        if method == "notifications/cancelled":
+            identifier = params.get("requestId")
+            task = session.running.get(identifier) if isinstance(identifier, int | str) else None
+            if task is not None and isinstance(identifier, int | str):
+                session.cancelled.add(identifier)
+                task.cancel()
+
+    async def _listen(self, headers: Mapping[str, str], principal: Principal, receive: Receive, send: Send) -> None:
+        if "text/event-stream" not in headers.get("accept", ""):
+            raise Refused(406, "Accept text/event-stream.")
+        session = self._session(headers, principal)
+        if session.stream is not None:
+            session.stream.close()
+        session.stream = Stream()
+        await stream_only(session.stream, receive, send)
+
+    def _session(self, headers: Mapping[str, str], principal: Principal) -> HttpSession:
+        identifier = headers.get("mcp-session-id")
+        if identifier is None:
+            raise Refused(400, "The header Mcp-Session-Id is missing: send `initialize` first.")
+        session = self.sessions.find(identifier, principal)
+        if session is None:
+            raise Refused(404, "There is no such session.")
+        return session
+
+
+def _fold(scope: Scope) -> Mapping[str, str]:
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def _host_of(value: str) -> str:
+    """The host of a `Host` header without its port; nothing for what is no plain name or address."""
+    if any(char in value for char in "/?#@\\ ,") or not value.isascii():
+        return ""
+    if value.startswith("["):
+        return value[1:].partition("]")[0]
+    name, _, port = value.partition(":")
+    return name.lower() if not port or port.isdigit() else ""
+
+
+def _require_routing(scope: Scope, headers: Mapping[str, str], method: str, params: JsonObject) -> None:
+    """The headers that those in between route by say what the body says (F7)."""
+    names = [name for name, _ in scope["headers"] if name in _ROUTING]
+    if len(names) != len(set(names)):
+        raise RpcError(HEADER_MISMATCH, "A routing header occurs twice.")
+    meta = params.get("_meta")
+    if isinstance(meta, Mapping) and META_VERSION in meta and headers.get("mcp-protocol-version") != meta[META_VERSION]:
+        raise RpcError(HEADER_MISMATCH, "The header MCP-Protocol-Version does not say what the body says.")
+    if isinstance(meta, Mapping) and META_VERSION in meta and headers.get("mcp-method") != method:
+        raise RpcError(HEADER_MISMATCH, "The header Mcp-Method does not say what the body says.")
+    key = _NAMED.get(method)
+    value = params.get(key) if key else None
+    if value is not None and decode_value(headers.get("mcp-name")) != value:
+        raise RpcError(HEADER_MISMATCH, "The header Mcp-Name does not say what the body says.")
+
+
+def _settle(client: Client, envelope: Envelope) -> None:
+    identifier = None if isinstance(envelope.id, UnsetType) else envelope.id
+    if not isinstance(envelope.result, UnsetType):
+        client.settle(identifier, bytes(envelope.result), None)
+    elif not isinstance(envelope.error, UnsetType):
+        client.settle(identifier, None, read_error(envelope.error))
+
+
+async def _read_body(headers: Mapping[str, str], receive: Receive) -> bytes:
+    """The body, refused before it is whole if it is too long, and given up if it comes too slowly (E3)."""
+    declared = headers.get("content-length", "0")
+    if not declared.isdigit() or int(declared[:12]) > REQUEST_MAX_BYTES:
+        raise Refused(413, f"A body has at most {REQUEST_MAX_BYTES} bytes.")
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(REQUEST_READ_S):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Refused(400, "The client went away.")
+                part = message.get("body", b"")
+                size += len(part)
+                if size > REQUEST_MAX_BYTES:
+                    raise Refused(413, f"A body has at most {REQUEST_MAX_BYTES} bytes.")
+                parts.append(part)
+                if not message.get("more_body"):
+                    return b"".join(parts)
+    except TimeoutError:
+        raise Refused(408, "The body came too slowly.") from None
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn, with the signals left to whoever runs it."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Captures nothing."""
+        yield
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT`. Raises `ConfigError`."""
+    host, _, port = text.rpartition(":")
+    if not port.isdigit() or int(port) > 65_535:
+        raise ConfigError(f"`{text}` is no address: give HOST:PORT, such as 127.0.0.1:8765.")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def open_app(gateway: Gateway, changes: ChangeFeed, options: "Options", settings: Settings, host: str) -> HttpApp:
+    """The application, if it may be served on this address. Raises `ConfigError`."""
+    path = settings.gateway.tokens
+    tokens = TokenFile(Path(path) if path else None)
+    if not is_loopback(host):
+        if not options.public:
+            raise ConfigError(f"{host} can be reached from other machines: say --public if that is meant.")
+        if options.allow_unauthenticated:
+            raise ConfigError("--allow-unauthenticated is for loopback addresses only.")
+        logger.warning("serving other machines without TLS: put a reverse proxy with a certificate in front")
+    anonymous = None
+    if options.allow_unauthenticated:
+        anonymous = gateway.profiles.principal("local", options.profile)
+    elif not tokens.read():
+        raise ConfigError(
+            "HTTP needs a token: make one with `toolcrib token create NAME`, or say --allow-unauthenticated."
+        )
+    hosts = settings.gateway.hosts if is_loopback(host) else (*settings.gateway.hosts, host)
+    return HttpApp(gateway, changes, tokens=tokens, anonymous=anonymous, hosts=hosts, origins=settings.gateway.origins)
+
+
+async def serve_http(
+    gateway: Gateway, changes: ChangeFeed, options: "Options", settings: Settings, stop: asyncio.Event
+) -> None:
+    """Serves HTTP until told to stop. Raises `ConfigError`."""
+    host, port = parse_address(options.http or "")
+    app = open_app(gateway, changes, options, settings, host)
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        timeout_graceful_shutdown=int(DRAIN_S),
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+    server = _Server(config)
+
+    async def end() -> None:
+        await stop.wait()
+        app.sessions.close()
+        changes.close()
+        server.should_exit = True
+
+    async def announce() -> None:
+        while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
+            await asyncio.sleep(0.02)
+        bound = server.servers[0].sockets[0].getsockname()[1]
+        shown = f"[{host}]" if ":" in host else host
+        logger.info("listening on http://%s:%d%s", shown, bound, ENDPOINT)
+
+    tasks = [asyncio.ensure_future(end()), asyncio.ensure_future(announce())]
+    try:
+        await server.serve()
+    except SystemExit:
+        raise ConfigError(f"{options.http} cannot be listened on: is something else there?") from None
+    finally:
+        for task in tasks:
+            task.cancel()

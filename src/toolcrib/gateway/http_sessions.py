@@ -1,0 +1,99 @@
+"""Sessions of old clients over HTTP: random ids, bound to who opened them, with an end.
+
+An id that belongs to somebody else is answered like one that never was (G5). The longest unused session makes room
+for a new one, and one that nobody uses ends.
+"""
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from toolcrib.gateway.changes import ChangeFeed, Subscription
+from toolcrib.gateway.http_streams import Stream
+from toolcrib.gateway.profiles import Principal
+from toolcrib.gateway.relay import Client
+from toolcrib.limits import SESSION_IDLE_S, SESSIONS_MAX
+from toolcrib.sources.json_rpc import Identifier
+
+
+@dataclass(kw_only=True, eq=False)
+class HttpSession:
+    """One old client."""
+
+    id: str
+    client: Client
+    used_at: float
+    stream: Stream | None = None
+    """Where messages that belong to no request go, while the client listens."""
+    subscription: Subscription | None = None
+    running: "dict[Identifier, asyncio.Task[object]]" = field(default_factory=dict[Identifier, "asyncio.Task[object]"])
+    """Requests under way."""
+    cancelled: set[Identifier] = field(default_factory=set[Identifier])
+    """Requests that the client itself cancelled."""
+
+    def push(self, message: bytes) -> None:
+        """Sends a message that belongs to no request; without a listener it is lost, as the protocol has it."""
+        if self.stream is not None and not self.stream.closed:
+            self.stream.push(message)
+
+    def close(self) -> None:
+        """Ends it."""
+        if self.subscription is not None:
+            self.subscription.close()
+        if self.stream is not None:
+            self.stream.close()
+        for future in tuple(self.client.questions.values()):
+            future.cancel()
+
+
+class HttpSessions:
+    """All sessions, the longest unused first."""
+
+    def __init__(self, changes: ChangeFeed, *, clock: Callable[[], float]) -> None:
+        self._changes = changes
+        self._clock = clock
+        self._sessions: OrderedDict[str, HttpSession] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, client: Client) -> HttpSession:
+        """A new session of a client."""
+        self._sweep()
+        while len(self._sessions) >= SESSIONS_MAX:
+            self._sessions.popitem(last=False)[1].close()
+        session = HttpSession(id=secrets.token_urlsafe(24), client=client, used_at=self._clock())
+        session.subscription = self._changes.follow(client, session.push)
+        self._sessions[session.id] = session
+        return session
+
+    def find(self, identifier: str, principal: Principal) -> HttpSession | None:
+        """The principal's session of that id, if it is alive."""
+        session = self._sessions.get(identifier)
+        if session is None or session.client.principal != principal:
+            return None
+        if self._clock() - session.used_at > SESSION_IDLE_S:
+            self.end(session)
+            return None
+        session.used_at = self._clock()
+        self._sessions.move_to_end(identifier)
+        return session
+
+    def end(self, session: HttpSession) -> None:
+        """Ends a session."""
+        self._sessions.pop(session.id, None)
+        session.close()
+
+    def close(self) -> None:
+        """Ends all of them."""
+        while self._sessions:
+            self._sessions.popitem()[1].close()
+
+    def _sweep(self) -> None:
+        while self._sessions:
+            oldest = next(iter(self._sessions.values()))
+            if self._clock() - oldest.used_at <= SESSION_IDLE_S:
+                return
+            self.end(oldest)

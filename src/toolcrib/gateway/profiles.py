@@ -1,0 +1,76 @@
+"""Who may do what: from a credential to a principal, and from a principal to a scope (X19).
+
+A profile grants; it never adds to what the crib has. It is resolved anew for every request, so that a token that was
+revoked or a profile that was narrowed counts at once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from toolcrib.crib import Crib
+from toolcrib.errors import ConfigError
+from toolcrib.intake.naming import nearest
+from toolcrib.scope import Scope
+from toolcrib.session import Session
+from toolcrib.settings import ProfileSettings
+
+DEFAULT_PROFILE = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Somebody with a grant."""
+
+    name: str
+    profile: str
+    scope: Scope
+    window: int | None
+    required: tuple[str, ...] = ()
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether what it sees is its own matter and must not be cached for others."""
+        return self.scope != Scope(always_visible=self.scope.always_visible)
+
+
+class Profiles:
+    """The profiles of one configuration."""
+
+    def __init__(self, settings: Mapping[str, ProfileSettings]) -> None:
+        self._settings = {DEFAULT_PROFILE: ProfileSettings(), **settings}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All profiles."""
+        return tuple(self._settings)
+
+    def principal(self, name: str, profile: str = DEFAULT_PROFILE) -> Principal:
+        """The principal of that name under a profile. Raises `ConfigError`."""
+        settings = self._settings.get(profile)
+        if settings is None:
+            hint = nearest(profile, self._settings)
+            raise ConfigError(f"There is no profile `{profile}`{f': did you mean `{hint}`?' if hint else '.'}")
+        scope = Scope(always_visible=frozenset(settings.always_visible)).narrow(
+            enabled=settings.toolsets,
+            disabled=settings.disabled_toolsets,
+            tools=settings.tools,
+            read_only=settings.read_only,
+        )
+        return Principal(
+            name=name, profile=profile, scope=scope, window=settings.context, required=settings.required_tools
+        )
+
+    def check(self, crib: Crib) -> None:
+        """Raises `ConfigError` for a profile that names a toolset that no source has."""
+        known = {source.name for source in crib.sources} | {toolset.name for toolset in crib.inventory.toolsets}
+        for profile, settings in self._settings.items():
+            for name in (*(settings.toolsets or ()), *settings.disabled_toolsets):
+                if name not in known:
+                    hint = nearest(name, known)
+                    meant = f": did you mean `{hint}`?" if hint else "."
+                    raise ConfigError(f"profiles.{profile}: there is no toolset `{name}`{meant}")
+
+
+def open_session(crib: Crib, principal: Principal) -> Session:
+    """A session of the principal."""
+    return crib.open_session(scope=principal.scope, window=principal.window, required=(), principal=principal.name)

@@ -1,0 +1,160 @@
+"""One client's side of the gateway: what it can do, what it is told, and what it may be asked.
+
+An exchange belongs to one request of one client. Progress carries the client's own token, log messages respect the
+level that it asked for, a server's question reaches it only if it said that it can answer, and an answer counts only
+for the question that was asked of this very client.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Protocol, cast
+
+import orjson
+
+from toolcrib.definitions import Json, JsonObject
+from toolcrib.execution.dispatch import Era
+from toolcrib.gateway.profiles import Principal
+from toolcrib.session import Session
+from toolcrib.sources.handshake import META_LOG_LEVEL
+from toolcrib.sources.json_rpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, notification_line, request_line
+
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+_TRAVELS = ("traceparent", "tracestate", "baggage")
+"""What of a client's `_meta` reaches a server besides the protocol's own."""
+_CAPABILITY = {
+    "sampling/createMessage": "sampling",
+    "elicitation/create": "elicitation",
+    "roots/list": "roots",
+}
+
+
+class Channel(Protocol):
+    """The way back to a client for one request."""
+
+    def push(self, message: bytes) -> None:
+        """Sends one message, a line of JSON."""
+        ...
+
+
+@dataclass(kw_only=True, eq=False)
+class Client:
+    """One client: a connection, a session of an old one over HTTP, or a single request of a modern one."""
+
+    id: str
+    principal: Principal
+    session: Session
+    era: Era
+    version: str
+    capabilities: JsonObject = field(default_factory=dict[str, "Json"])
+    log_level: str | None = None
+    subscribed: set[str] = field(default_factory=set[str])
+    """Resources that it wants to hear about, by the URI that it knows."""
+    questions: "dict[str, asyncio.Future[bytes]]" = field(default_factory=dict[str, "asyncio.Future[bytes]"])
+    """Questions that it was asked and has not answered, by id."""
+    asked: "count[int]" = field(default_factory=lambda: count(1))
+
+    def settle(self, identifier: Json, result: bytes | None, error: RpcError | None) -> bool:
+        """Takes the client's answer to a question. Whether there was such a question."""
+        future = self.questions.get(identifier) if isinstance(identifier, str) else None
+        if future is None or future.done():
+            return False
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result or b"{}")
+        return True
+
+
+class ClientExchange:
+    """What a source is told of the client behind a call."""
+
+    def __init__(self, client: Client, params: JsonObject, channel: Channel) -> None:
+        self._client = client
+        self._channel = channel
+        meta = params.get("_meta")
+        self._meta: Mapping[str, Json] = meta if isinstance(meta, Mapping) else {}
+        self._token = self._meta.get("progressToken")
+        self._answers: JsonObject = {
+            key: params[key] for key in ("inputResponses", "requestState") if params.get(key) is not None
+        }
+
+    @property
+    def era(self) -> Era:
+        """The protocol that the client speaks."""
+        return self._client.era
+
+    @property
+    def owner(self) -> str:
+        """The client."""
+        return self._client.id
+
+    @property
+    def client(self) -> Client:
+        """The client."""
+        return self._client
+
+    @property
+    def capabilities(self) -> JsonObject:
+        """What the client said that it can do."""
+        return self._client.capabilities
+
+    @property
+    def meta(self) -> JsonObject:
+        """Trace context and the log level; nothing else of the client's travels on (A11)."""
+        kept: JsonObject = {key: self._meta[key] for key in _TRAVELS if key in self._meta}
+        level = self._meta.get(META_LOG_LEVEL) or (self._client.log_level if self._client.era == "legacy" else None)
+        return {**kept, META_LOG_LEVEL: level} if level is not None else kept
+
+    @property
+    def answers(self) -> JsonObject:
+        """What the client answered to a question of an earlier try."""
+        return self._answers
+
+    def take_answers(self, answers: JsonObject) -> None:
+        """Replaces the answers that travel on."""
+        self._answers = answers
+
+    @property
+    def wants_progress(self) -> bool:
+        """Whether the client sent a token."""
+        return isinstance(self._token, str | int)
+
+    def progress(self, params: JsonObject) -> None:
+        """Passes on how far the call has come, under the client's own token."""
+        self._channel.push(notification_line("notifications/progress", {**params, "progressToken": self._token}))
+
+    def notify(self, method: str, params: bytes) -> None:
+        """Passes on a log message, if it is as grave as the client wants them."""
+        if method == "notifications/message" and not self._wants_message(params):
+            return
+        self._channel.push(notification_line(method, orjson.Fragment(params)))
+
+    async def ask(self, method: str, params: bytes) -> bytes:
+        """Asks the client. Raises `RpcError` if it cannot be asked or refuses."""
+        client = self._client
+        capability = _CAPABILITY.get(method)
+        if client.era != "legacy" or capability is None or capability not in client.capabilities:
+            raise RpcError(METHOD_NOT_FOUND, f"The client does not offer {method}.")
+        identifier = f"toolcrib-{next(client.asked)}"
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        client.questions[identifier] = future
+        try:
+            self._channel.push(request_line(identifier, method, orjson.Fragment(params)))
+            return await future
+        except ConnectionError:
+            raise RpcError(INTERNAL_ERROR, "The client went away.") from None
+        finally:
+            client.questions.pop(identifier, None)
+
+    def _wants_message(self, params: bytes) -> bool:
+        wanted = self._meta.get(META_LOG_LEVEL) if self._client.era == "modern" else self._client.log_level
+        if self._client.era == "modern" and wanted is None:
+            return False
+        level = cast("Json", orjson.loads(params).get("level"))
+        return _rank(level) >= _rank(wanted)
+
+
+def _rank(level: Json) -> int:
+    return LEVELS.index(level) if isinstance(level, str) and level in LEVELS else 0

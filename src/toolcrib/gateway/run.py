@@ -1,0 +1,136 @@
+"""From the options of a command to a gateway that serves, and ends well: signals, draining, and what was started."""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from toolcrib.config import Loaded, load_settings, open_sources
+from toolcrib.crib import Crib
+from toolcrib.errors import ConfigError, RequiredToolsMissing
+from toolcrib.gateway.approvals import ClientApprover
+from toolcrib.gateway.changes import ChangeFeed
+from toolcrib.gateway.profiles import Principal, Profiles
+from toolcrib.gateway.server import Gateway
+from toolcrib.limits import DRAIN_S, UPSTREAM_BODY_MAX_BYTES
+from toolcrib.settings import Settings
+
+logger = logging.getLogger("toolcrib.gateway")
+
+DEFAULT_CONFIG = Path("toolcrib.yaml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command line says."""
+
+    config: Path | None = None
+    http: str | None = None
+    profile: str = "default"
+    allow_unauthenticated: bool = False
+    public: bool = False
+    verbose: bool = False
+
+
+def use_fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The faster event loop, where there is one."""
+    with suppress(ImportError):
+        import uvloop
+
+        return uvloop.new_event_loop
+    return None
+
+
+def gateway_settings(loaded: Loaded) -> Settings:
+    """Settings for a gateway: results are relayed whole unless the operator set a limit (X18)."""
+    settings = loaded.settings
+    if "limits.result_max_chars" in loaded.origins:
+        return settings
+    limits = msgspec.structs.replace(settings.limits, result_max_chars=UPSTREAM_BODY_MAX_BYTES)
+    return msgspec.structs.replace(settings, limits=limits)
+
+
+def open_gateway(settings: Settings) -> tuple[Crib, Gateway]:
+    """The crib of these settings, and a gateway over it. Raises `ConfigError`."""
+    crib = Crib(*open_sources(settings), settings=settings, core=settings.tools.core or (), approver=ClientApprover())
+    profiles = Profiles(settings.profiles)
+    profiles.check(crib)
+    return crib, Gateway(crib, profiles)
+
+
+async def run_gateway(options: Options) -> None:
+    """Serves until the client leaves or a signal comes. Raises `ConfigError`."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.DEBUG if options.verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    for noisy in ("httpx2", "httpcore2", "asyncio"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    settings = gateway_settings(load_settings(_config_path(options)))
+    crib, gateway = open_gateway(settings)
+    principal = gateway.profiles.principal("local", options.profile)
+    async with crib:
+        changes = ChangeFeed(crib)
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with suppress(NotImplementedError):
+                asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        try:
+            await _require_tools(gateway, principal)
+            if options.http is not None:
+                from toolcrib.gateway.http import serve_http
+
+                await serve_http(gateway, changes, options, settings, stop)
+            else:
+                from toolcrib.gateway.stdio import serve_stdio
+
+                await _until(stop, serve_stdio(gateway, principal, changes), gateway)
+        finally:
+            changes.close()
+
+
+def _config_path(options: Options) -> Path:
+    if options.config is None and not DEFAULT_CONFIG.exists():
+        raise ConfigError(f"There is no {DEFAULT_CONFIG} here: give --config FILE.")
+    return options.config or DEFAULT_CONFIG
+
+
+async def _require_tools(gateway: Gateway, principal: Principal) -> None:
+    """A profile that was promised tools does not start without them (S22)."""
+    if not principal.required:
+        return
+    await gateway.wait_settled()
+    session = gateway.crib.open_session(
+        scope=principal.scope, window=principal.window, required=(), principal=principal.name
+    )
+    session.required = principal.required
+    missing = session.missing_tools()
+    if missing:
+        raise RequiredToolsMissing(missing)
+
+
+async def _until(stop: asyncio.Event, serving: Coroutine[None, None, None], gateway: Gateway) -> None:
+    """Serves until told to stop; what is under way may end first (K12)."""
+    task = asyncio.get_running_loop().create_task(serving)
+    stopped = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not task.done():
+        await drain(gateway)
+        task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def drain(gateway: Gateway) -> None:
+    """Waits for requests under way, but not for ever."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_S):
+            await gateway.idle.wait()

@@ -1,0 +1,191 @@
+"""The gateway on standard input and output: one client, in the era in which it opens.
+
+Requests run beside each other; each answer is one line. A line that is no message is answered with an error and
+nothing more happens; the end of the input is the end of the client.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable
+from typing import cast
+
+from msgspec import UnsetType
+
+from toolcrib.definitions import JsonObject
+from toolcrib.execution.dispatch import Era
+from toolcrib.gateway.changes import ChangeFeed, Subscription
+from toolcrib.gateway.envelope import require_envelope
+from toolcrib.gateway.profiles import Principal
+from toolcrib.gateway.relay import Client, ClientExchange
+from toolcrib.gateway.server import Gateway
+from toolcrib.limits import REQUEST_MAX_BYTES
+from toolcrib.sources.handshake import LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, MODERN_VERSION
+from toolcrib.sources.json_rpc import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    UNSUPPORTED_VERSION,
+    Envelope,
+    Identifier,
+    LineFramer,
+    RpcError,
+    error_line,
+    read_envelope,
+    read_error,
+    read_object,
+    require_distinct_keys,
+    result_line,
+)  # fmt: skip
+
+logger = logging.getLogger("toolcrib.gateway")
+
+Write = Callable[[bytes], None]
+
+
+class StdioServer:
+    """Serves one client over two streams of bytes."""
+
+    def __init__(self, gateway: Gateway, principal: Principal, write: Write, changes: ChangeFeed) -> None:
+        self._gateway = gateway
+        self._principal = principal
+        self._write = write
+        self._changes = changes
+        self._framer = LineFramer(REQUEST_MAX_BYTES)
+        self._overlong = 0
+        self._client: Client | None = None
+        self._running: dict[Identifier, asyncio.Task[None]] = {}
+        self._subscription: Subscription | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Takes bytes of the client."""
+        for line in self._framer.feed(data):
+            self._take(line)
+        if self._framer.overlong > self._overlong:
+            self._overlong = self._framer.overlong
+            self._write(
+                error_line(None, RpcError(INVALID_REQUEST, f"A message has at most {REQUEST_MAX_BYTES} bytes."))
+            )
+
+    async def close(self) -> None:
+        """Ends everything that is under way."""
+        if self._subscription is not None:
+            self._subscription.close()
+        tasks = tuple(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def push(self, message: bytes) -> None:
+        """Sends one message to the client."""
+        self._write(message if message.endswith(b"\n") else message + b"\n")
+
+    def _take(self, line: bytes) -> None:
+        identifier: Identifier | None = None
+        try:
+            envelope = read_envelope(line)
+            if isinstance(envelope.id, int | str):
+                identifier = envelope.id
+            require_distinct_keys(line)
+            self._dispatch(envelope, identifier)
+        except RpcError as error:
+            self._write(error_line(identifier, error))
+
+    def _dispatch(self, envelope: Envelope, identifier: Identifier | None) -> None:
+        if isinstance(envelope.method, UnsetType):
+            self._settle(envelope)
+            return
+        params = read_object(envelope.params)
+        if identifier is None:
+            self._notified(envelope.method, params)
+            return
+        if identifier in self._running:
+            raise RpcError(INVALID_REQUEST, "A request with this id is under way.")
+        task = asyncio.get_running_loop().create_task(self._answer(identifier, envelope.method, params))
+        self._running[identifier] = task
+        task.add_done_callback(lambda _: self._running.pop(identifier, None))
+
+    def _settle(self, envelope: Envelope) -> None:
+        if self._client is None or isinstance(envelope.id, UnsetType):
+            return
+        if not isinstance(envelope.result, UnsetType):
+            self._client.settle(envelope.id, bytes(envelope.result), None)
+        elif not isinstance(envelope.error, UnsetType):
+            self._client.settle(envelope.id, None, read_error(envelope.error))
+
+    def _notified(self, method: str, params: JsonObject) -> None:
+        if method == "notifications/cancelled":
+            task = self._running.get(cast("Identifier", params.get("requestId")))
+            if task is not None:
+                task.cancel()
+
+    async def _answer(self, identifier: Identifier, method: str, params: JsonObject) -> None:
+        try:
+            answer = result_line(identifier, await self._result(identifier, method, params))
+        except RpcError as error:
+            answer = error_line(identifier, error)
+        except asyncio.CancelledError:
+            return
+        except Exception:
+            logger.exception("a request failed", extra={"method": method})
+            answer = error_line(identifier, RpcError(INTERNAL_ERROR, "The gateway failed; its log says why."))
+        self._write(answer)
+
+    async def _result(self, identifier: Identifier, method: str, params: JsonObject) -> bytes:
+        if method == "initialize":
+            return self._initialize(params)
+        era: Era = "modern" if require_envelope(params, required=False) else "legacy"
+        client = self._client_of(era, params)
+        if method == "subscriptions/listen" and era == "modern":
+            return await self._changes.serve(client, identifier, params, self.push)
+        return await self._gateway.answer(client, method, params, ClientExchange(client, params, self))
+
+    def _initialize(self, params: JsonObject) -> bytes:
+        if self._client is not None and self._client.era == "modern":
+            data: JsonObject = {"supported": [MODERN_VERSION], "requested": params.get("protocolVersion")}
+            raise RpcError(UNSUPPORTED_VERSION, "This connection is stateless already.", data)
+        version, capabilities, answer = self._gateway.initialize(params)
+        client = self._gateway.open_client(self._principal, "legacy", version=version, capabilities=capabilities)
+        self._client = client
+        if self._subscription is not None:
+            self._subscription.close()
+        self._subscription = self._changes.follow(client, self.push)
+        return answer
+
+    def _client_of(self, era: Era, params: JsonObject) -> Client:
+        if self._client is None:
+            if era == "legacy":
+                # Some clients ask before they shake hands; a list is no secret to them.
+                self._client = self._gateway.open_client(
+                    self._principal, "legacy", version=LEGACY_VERSIONS[0], capabilities={}
+                )
+            else:
+                self._client = self._gateway.open_client(
+                    self._principal, "modern", version=MODERN_VERSION, capabilities={}
+                )
+        if self._client.era != era:
+            raise RpcError(INVALID_REQUEST, "This connection was opened in the other era of the protocol.")
+        if era == "modern":
+            meta = cast("JsonObject", params["_meta"])
+            self._client.version = str(meta[META_VERSION])
+            self._client.capabilities = cast("JsonObject", meta[META_CAPABILITIES])
+        return self._client
+
+
+async def serve_stdio(gateway: Gateway, principal: Principal, changes: ChangeFeed) -> None:
+    """Serves the client on this process's standard input and output until its input ends."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
+    transport, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, sys.stdout.buffer)
+
+    def write(data: bytes) -> None:
+        if not transport.is_closing():
+            transport.write(data)
+
+    server = StdioServer(gateway, principal, write, changes)
+    try:
+        while data := await reader.read(256 * 1024):
+            server.feed(data)
+    finally:
+        await server.close()
+        transport.close()

@@ -1,0 +1,54 @@
+"""What tools elsewhere can do: the yardstick of abstention.
+
+A nearness of 0.4 may be a perfect paraphrase or a coincidence; it depends on the query. So the best nearness in this
+index is compared with that of typical abilities of tools at large (centres of 18,024 real tools, vectors only, no
+text). A query that is much nearer to some ability elsewhere than to anything here asks for what is not here.
+
+Invariant: the centres belong to one table of word vectors. Beside another table they mean nothing, and are not used.
+"""
+
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolcrib.retrieval.semantic import MODEL_DIRECTORY, StaticModel, unit
+
+Floats = NDArray[np.float32]
+_FILE = "cohort.npz"
+_NEAREST = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cohort:
+    """Centres of abilities at large."""
+
+    model: StaticModel
+    centres: Floats
+
+    @classmethod
+    def load(cls, model: StaticModel, directory: Path = MODEL_DIRECTORY) -> "Cohort | None":
+        """The centres that belong to the model; `None` if there are none, and abstention is then weaker."""
+        try:
+            with np.load(directory / _FILE, allow_pickle=False) as archive:
+                version = bytes(archive["version"]).decode()
+                codes = np.asarray(archive["codes"], dtype=np.int8)
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            return None
+        if version != table_mark(model) or codes.ndim != 2 or codes.shape[1] != model.dimensions:
+            return None
+        return cls(model=model, centres=unit(codes))
+
+    def nearness(self, query: str) -> float:
+        """How near the query is to the few abilities at large that are nearest to it."""
+        scores = np.einsum("ij,j->i", self.centres, self.model.embed_query(query))
+        few = min(_NEAREST, len(scores))
+        return float(np.partition(scores, len(scores) - few)[len(scores) - few :].mean()) if few else 0.0
+
+
+def table_mark(model: StaticModel) -> str:
+    """What tells one table of word vectors from another, even if both carry the same version."""
+    return f"{model.version}:{zlib.crc32(model.scales.tobytes()):08x}"

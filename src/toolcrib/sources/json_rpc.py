@@ -1,0 +1,246 @@
+"""JSON-RPC, bounded: lines and bodies have a size, bad ones are counted, and nothing inside is parsed in vain.
+
+An envelope is read with its parts left as raw JSON, so that relaying a message costs the reading of its frame. A line
+is assembled in linear time whatever the size of its pieces; one that exceeds its bound is dropped while it arrives,
+not kept until it ends. Whatever a peer sends, reading it returns a value or raises `RpcError`.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import msgspec
+import orjson
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from toolcrib.definitions import Json, JsonObject
+from toolcrib.limits import UPSTREAM_NOISE_BYTES_PER_MINUTE
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+HEADER_MISMATCH = -32020
+MISSING_CAPABILITY = -32021
+UNSUPPORTED_VERSION = -32022
+
+Identifier = int | str
+"""What names a request on the wire."""
+
+_WATCHED_KEYS = (
+    b'"name"',
+    b'"arguments"',
+    b'"method"',
+    b'"params"',
+    b'"id"',
+    b'"_meta"',
+    b'"uri"',
+    b'"requestState"',
+)
+_ID_MAX_CHARS = 256
+
+
+class RpcError(Exception):
+    """An error as JSON-RPC carries it."""
+
+    def __init__(self, code: int, message: str, data: Json = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def body(self) -> JsonObject:
+        """The `error` member."""
+        error: JsonObject = {"code": self.code, "message": self.message}
+        return error if self.data is None else {**error, "data": self.data}
+
+
+class Envelope(Struct, frozen=True):
+    """One message; what is absent is `UNSET`."""
+
+    jsonrpc: str = ""
+    id: int | str | UnsetType | None = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+_DECODER = msgspec.json.Decoder(Envelope)
+
+
+def read_envelope(data: bytes) -> Envelope:
+    """The envelope of one message. Raises `RpcError`: it is no JSON, a batch, or no JSON-RPC."""
+    try:
+        envelope = _DECODER.decode(data)
+    except msgspec.ValidationError as error:
+        raise RpcError(INVALID_REQUEST, f"This is no JSON-RPC message: {error}") from None
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        raise RpcError(PARSE_ERROR, "This is no JSON.") from None
+    if envelope.jsonrpc != "2.0":
+        raise RpcError(INVALID_REQUEST, 'This is no JSON-RPC message: `jsonrpc` must be "2.0".')
+    if isinstance(envelope.id, str) and len(envelope.id) > _ID_MAX_CHARS:
+        raise RpcError(INVALID_REQUEST, f"An `id` has at most {_ID_MAX_CHARS} characters.")
+    return envelope
+
+
+def require_distinct_keys(data: bytes) -> None:
+    """Raises `RpcError` if an object names a key twice: which one counts would be anybody's guess.
+
+    Most messages are cleared by counting: a key that decides something occurs once, and no key is spelled with
+    escapes.
+    """
+    if b"\\u" not in data and all(data.count(key) < 2 for key in _WATCHED_KEYS):
+        return
+    try:
+        json.loads(data, object_pairs_hook=_distinct)
+    except (ValueError, RecursionError):
+        raise RpcError(PARSE_ERROR, "This is no JSON.") from None
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> None:
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise RpcError(INVALID_REQUEST, "An object of this message names a key twice.")
+
+
+def read_object(raw: Raw | UnsetType) -> JsonObject:
+    """The parameters of a message as an object. Raises `RpcError`."""
+    if isinstance(raw, UnsetType):
+        return {}
+    try:
+        value: object = orjson.loads(bytes(raw))
+    except (orjson.JSONDecodeError, RecursionError):
+        raise RpcError(PARSE_ERROR, "This is no JSON.") from None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise RpcError(INVALID_PARAMS, "`params` must be an object.")
+    return cast("JsonObject", value)
+
+
+def read_error(raw: Raw) -> RpcError:
+    """The error that a peer answered, whatever shape it has."""
+    try:
+        value: object = orjson.loads(bytes(raw))
+    except (orjson.JSONDecodeError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        return RpcError(INTERNAL_ERROR, "The server answered with an error that cannot be read.")
+    error = cast("JsonObject", value)
+    code, message = error.get("code"), error.get("message")
+    return RpcError(
+        code if isinstance(code, int) and not isinstance(code, bool) else INTERNAL_ERROR,
+        message if isinstance(message, str) else "The server gave no message.",
+        error.get("data"),
+    )
+
+
+def request_line(identifier: Identifier, method: str, params: object) -> bytes:
+    """A request as one line; `params` may hold `orjson.Fragment`s."""
+    message = {"jsonrpc": "2.0", "id": identifier, "method": method, "params": params}
+    return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def notification_line(method: str, params: object = None) -> bytes:
+    """A notification as one line."""
+    message: dict[str, object] = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        message["params"] = params
+    return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def result_line(identifier: Identifier, result: bytes) -> bytes:
+    """An answer as one line, around a result that is JSON already."""
+    message = {"jsonrpc": "2.0", "id": identifier, "result": orjson.Fragment(result)}
+    return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def error_line(identifier: Identifier | None, error: RpcError) -> bytes:
+    """An error answer as one line."""
+    message: JsonObject = {"jsonrpc": "2.0", "id": identifier, "error": error.body()}
+    return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE, default=str)
+
+
+class LineFramer:
+    """Bytes in, whole lines out; a line beyond its bound is dropped as it comes, and counted."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._skipping = False
+        self.overlong = 0
+        """Lines that exceeded the bound."""
+
+    def feed(self, data: bytes) -> Sequence[bytes]:
+        """The lines that these bytes complete, without blank ones."""
+        *complete, rest = data.split(b"\n")
+        lines: list[bytes] = []
+        for piece in complete:
+            line = self._finish(piece)
+            if line is not None and not line.isspace() and line:
+                lines.append(line)
+        self._keep(rest)
+        return lines
+
+    def _finish(self, piece: bytes) -> bytes | None:
+        if self._skipping:
+            self._skipping = False
+            return None
+        if not self._parts:
+            if len(piece) > self._max_bytes:
+                self.overlong += 1
+                return None
+            return piece
+        self._keep(piece)
+        line = None if self._skipping else b"".join(self._parts)
+        self._parts, self._size, self._skipping = [], 0, False
+        return line
+
+    def _keep(self, piece: bytes) -> None:
+        if self._skipping or not piece:
+            return
+        self._size += len(piece)
+        if self._size > self._max_bytes:
+            self.overlong += 1
+            self._parts, self._size, self._skipping = [], 0, True
+        else:
+            self._parts.append(piece)
+
+
+class Noise:
+    """What a peer says that is no protocol: logged up to a rate, then only counted (H7)."""
+
+    def __init__(self, logger: logging.Logger, label: str, clock: Callable[[], float]) -> None:
+        self._logger = logger
+        self._label = label
+        self._clock = clock
+        self._since = clock()
+        self._room = UPSTREAM_NOISE_BYTES_PER_MINUTE
+        self.lines = 0
+        """Lines in all."""
+        self.unlogged = 0
+        """Lines that were only counted."""
+        self.last = ""
+        """The last line, for the reason of a failure."""
+
+    def take(self, text: bytes) -> None:
+        """Takes one line; control characters are made visible, so that no log can be forged."""
+        self.lines += 1
+        if self._clock() - self._since >= 60:
+            self._since, self._room = self._clock(), UPSTREAM_NOISE_BYTES_PER_MINUTE
+        if self._room <= 0:
+            self.unlogged += 1
+            return
+        self._room -= len(text)
+        line = visible(text[:2_000].decode(errors="replace"))
+        if line.strip():
+            self.last = line.strip()
+        self._logger.debug("%s: %s", self._label, line)
+
+
+def visible(text: str) -> str:
+    """The text with everything that a terminal would obey or hide written out."""
+    return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)

@@ -1,0 +1,248 @@
+"""A link to one MCP server: requests under our own ids, answers to whoever asked, and nothing to anybody else.
+
+Two clients may use the same JSON-RPC id; the server sees neither of them. An answer that nobody waits for is counted
+and dropped. What a server sends on its own (progress, log messages, questions to the user) belongs to a call under
+way; if it cannot be told to which caller, it reaches nobody.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Protocol, cast
+
+import msgspec
+from msgspec import Raw, UnsetType
+
+from toolcrib.definitions import JsonObject
+from toolcrib.errors import SourceUnavailable
+from toolcrib.execution.dispatch import Exchange
+from toolcrib.sources.json_rpc import (
+    INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
+    Envelope,
+    Identifier,
+    RpcError,
+    error_line,
+    notification_line,
+    read_envelope,
+    read_error,
+    read_object,
+    request_line,
+    result_line,
+)  # fmt: skip
+
+logger = logging.getLogger("toolcrib.sources")
+
+ASKABLE = frozenset({"sampling/createMessage", "elicitation/create", "roots/list"})
+"""What a server may ask of the client behind a call."""
+
+
+class Listener(Protocol):
+    """Who is told what a server announces."""
+
+    def __call__(self, method: str, params: bytes) -> None:
+        """Takes a notification that belongs to no call."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Waiter:
+    """Somebody who waits for an answer."""
+
+    future: "asyncio.Future[bytes]"
+    exchange: Exchange | None
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class Link:
+    """The part of a link that does not depend on how bytes travel."""
+
+    def __init__(self, name: str, *, listener: Listener) -> None:
+        self.name = name
+        self.closed = asyncio.Event()
+        self.reason = ""
+        """Why it is closed."""
+        self.strays = 0
+        """Answers that nobody waited for."""
+        self._listener = listener
+        self._ids = count(1)
+        self._waiters: dict[Identifier, Waiter] = {}
+        self._questions: set[asyncio.Task[None]] = set()
+
+    # What a transport does
+
+    def send(self, data: bytes, waiter: Waiter | None = None) -> None:
+        """Sends one message."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Ends the link and whatever it holds."""
+        raise NotImplementedError
+
+    def agree(self, version: str) -> None:
+        """Is told which revision was agreed on in a handshake."""
+
+    # What everybody does
+
+    async def request(
+        self,
+        method: str,
+        params: JsonObject,
+        *,
+        exchange: Exchange | None = None,
+        headers: dict[str, str] | None = None,
+        cancellable: bool = True,
+    ) -> bytes:
+        """The result as JSON. Raises `RpcError` for an error answer, `SourceUnavailable` if the link ends."""
+        if self.closed.is_set():
+            raise SourceUnavailable(self.reason or "the connection is closed")
+        identifier = next(self._ids)
+        if exchange is not None and exchange.wants_progress:
+            params = {**params, "_meta": {**cast("JsonObject", params.get("_meta") or {}), "progressToken": identifier}}
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        waiter = Waiter(future=future, exchange=exchange, headers=headers or {})
+        self._waiters[identifier] = waiter
+        try:
+            self.send(request_line(identifier, method, params), waiter)
+            return await future
+        except asyncio.CancelledError:
+            if cancellable and not self.closed.is_set():
+                self.abandon(identifier, waiter)
+            raise
+        finally:
+            self._waiters.pop(identifier, None)
+
+    def notify(self, method: str, params: JsonObject | None = None) -> None:
+        """Sends a notification."""
+        if not self.closed.is_set():
+            self.send(notification_line(method, params))
+
+    def abandon(self, identifier: Identifier, waiter: Waiter) -> None:
+        """Tells the server that nobody waits any more."""
+        self.notify("notifications/cancelled", {"requestId": identifier, "reason": "the caller went away"})
+
+    @property
+    def waiting(self) -> int:
+        """Requests under way."""
+        return len(self._waiters)
+
+    def fail(self, reason: str) -> None:
+        """Marks the link as closed: everybody who waits is told why."""
+        if self.closed.is_set():
+            return
+        self.reason = reason
+        self.closed.set()
+        for waiter in tuple(self._waiters.values()):
+            if not waiter.future.done():
+                waiter.future.set_exception(SourceUnavailable(reason))
+        for task in tuple(self._questions):
+            task.cancel()
+
+    def receive(self, data: bytes, waiter: Waiter | None = None) -> bool:
+        """Takes one message; `waiter` is known where messages travel per call. Whether it was JSON-RPC."""
+        try:
+            envelope = read_envelope(data)
+        except RpcError:
+            return False
+        if isinstance(envelope.method, UnsetType):
+            self._settle(envelope)
+        elif isinstance(envelope.id, UnsetType) or envelope.id is None:
+            self._announce(envelope.method, envelope.params, waiter)
+        else:
+            self._question(envelope.id, envelope.method, envelope.params, waiter)
+        return True
+
+    def _settle(self, envelope: Envelope) -> None:
+        identifier = envelope.id
+        waiter = None
+        if not isinstance(identifier, UnsetType) and identifier is not None:
+            waiter = self._waiters.get(identifier)
+        if waiter is None or waiter.future.done():
+            self.strays += 1
+            return
+        if not isinstance(envelope.result, UnsetType):
+            waiter.future.set_result(bytes(envelope.result))
+        elif not isinstance(envelope.error, UnsetType):
+            waiter.future.set_exception(read_error(envelope.error))
+        else:
+            waiter.future.set_exception(RpcError(INTERNAL_ERROR, "The server sent an answer without a result."))
+
+    def _announce(self, method: str, params: Raw | UnsetType, waiter: Waiter | None) -> None:
+        raw = b"{}" if isinstance(params, UnsetType) else bytes(params)
+        if method == "notifications/progress":
+            self._progress(raw)
+        elif method == "notifications/message":
+            exchange = self._caller(waiter)
+            if exchange is not None:
+                exchange.notify(method, raw)
+        else:
+            self._listener(method, raw)
+
+    def _progress(self, raw: bytes) -> None:
+        try:
+            params = read_object(Raw(raw))
+        except RpcError:
+            return
+        token = params.get("progressToken")
+        waiter = self._waiters.get(token) if isinstance(token, int | str) else None
+        if waiter is not None and waiter.exchange is not None:
+            waiter.exchange.progress(params)
+        else:
+            self.strays += 1
+
+    def _caller(self, waiter: Waiter | None) -> Exchange | None:
+        """The one caller that a message can be meant for (L3)."""
+        if waiter is not None:
+            return waiter.exchange
+        exchanges = [item.exchange for item in self._waiters.values() if item.exchange is not None]
+        owners = {exchange.owner for exchange in exchanges}
+        return exchanges[-1] if len(owners) == 1 else None
+
+    def _question(self, identifier: Identifier, method: str, params: Raw | UnsetType, waiter: Waiter | None) -> None:
+        if method == "ping":
+            self.send(result_line(identifier, b"{}"))
+            return
+        exchange = self._caller(waiter)
+        if method not in ASKABLE or exchange is None:
+            self.send(error_line(identifier, RpcError(METHOD_NOT_FOUND, f"Nobody can be asked for {method} now.")))
+            return
+        task = asyncio.ensure_future(
+            self._ask(identifier, method, b"{}" if isinstance(params, UnsetType) else bytes(params), exchange)
+        )
+        self._questions.add(task)
+        task.add_done_callback(self._questions.discard)
+
+    async def _ask(self, identifier: Identifier, method: str, params: bytes, exchange: Exchange) -> None:
+        try:
+            answer = result_line(identifier, await exchange.ask(method, params))
+        except RpcError as error:
+            answer = error_line(identifier, error)
+        except Exception:
+            logger.exception("a question of %s could not be passed on", self.name)
+            answer = error_line(identifier, RpcError(INTERNAL_ERROR, "The client could not be asked."))
+        if not self.closed.is_set():
+            self.send(answer)
+
+
+class ResultHead(msgspec.Struct, frozen=True):
+    """The part of a result that decides what becomes of it; the rest is not looked at."""
+
+    isError: bool = False
+    resultType: str = "complete"
+
+
+_HEAD = msgspec.json.Decoder(ResultHead)
+
+
+def read_head(result: bytes) -> ResultHead:
+    """The head of a result. Raises `RpcError` if it is no object."""
+    try:
+        return _HEAD.decode(result)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        raise RpcError(INTERNAL_ERROR, "The server answered with something that is no result.") from None
+
+
+def read_json(result: bytes) -> JsonObject:
+    """A result as an object. Raises `RpcError`."""
+    return read_object(Raw(result))

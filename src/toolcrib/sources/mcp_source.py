@@ -1,0 +1,444 @@
+"""An MCP server as a source: its tools, prompts and resources, and the calls to them.
+
+The last good lists are kept while the server is down, marked with the reason, so that a search still finds what will
+be back, and no search ever asks a server anything. A list that did not change costs the digest of its bytes. A call
+is one request: what the server answers is handed on as the bytes that it sent.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+import orjson
+
+from toolcrib.definitions import Call, Json, JsonObject, Result, Skipped, Toolset, ToolsetName
+from toolcrib.errors import SourceError, SourceRefused, ToolFailed
+from toolcrib.execution.dispatch import CallContext, Era, Exchange
+from toolcrib.intake.naming import safe_prefix
+from toolcrib.limits import IDLE_STOP_S, INPUT_ROUNDS, REFRESH_EVERY_S
+from toolcrib.sources.base import build_toolset, freeze_toolset
+from toolcrib.sources.handshake import Peer, modern_headers, read_list
+from toolcrib.sources.json_rpc import RpcError
+from toolcrib.sources.link import Link, Listener, read_head, read_json
+from toolcrib.sources.mcp_headers import KEY, find_problem, param_headers
+from toolcrib.sources.supervisor import Breaker, Lane, Pace
+
+logger = logging.getLogger("toolcrib.sources")
+
+StartMode = Literal["eager", "on_demand", "idle_stop"]
+EraChoice = Literal["auto", "legacy", "modern", "mirror"]
+Event = Literal["tools", "prompts", "resources", "resource"]
+Connect = Callable[[Listener, Era | None], Awaitable[Link]]
+"""Reaches the server; told who hears its announcements and in which era it will be spoken to."""
+Watcher = Callable[[Event, str | None], None]
+"""Is told what changed; for `resource`, which one."""
+
+_CHANGES: Mapping[str, Event] = {
+    "notifications/tools/list_changed": "tools",
+    "notifications/prompts/list_changed": "prompts",
+    "notifications/resources/list_changed": "resources",
+}
+_FREEZE_ON_LOOP = 100
+"""Definitions that are frozen without leaving the event loop: a few milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpOptions:
+    """How a server is run."""
+
+    start: StartMode = "eager"
+    era: EraChoice = "auto"
+    prefix: str | None = None
+    """The prefix of its names; made from the server's name if not given, none if empty."""
+    timeout_s: float | None = None
+    """Seconds that one of its calls may take, if less than what limits say."""
+    idle_stop_s: float = IDLE_STOP_S
+    is_http: bool = False
+    trust: bool = False
+    """Whether what the server says of its own tools is believed."""
+
+
+class McpSource:
+    """One MCP server."""
+
+    def __init__(
+        self,
+        server: str,
+        connect: Connect,
+        *,
+        options: McpOptions | None = None,
+        pace: Pace | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.server = server
+        self.options = options or McpOptions()
+        self.settled = asyncio.Event()
+        """Set as soon as the first start has succeeded or failed."""
+        self.prompts: tuple[JsonObject, ...] = ()
+        self.resources: tuple[JsonObject, ...] = ()
+        self.templates: tuple[JsonObject, ...] = ()
+        self.requests = 0
+        """Calls sent to the server."""
+        self.refreshes = 0
+        """Times that its lists were read again because it said that they changed."""
+        prefix = self.options.prefix
+        self.prefix = safe_prefix(server) if prefix is None else prefix
+        self._toolset = Toolset(name=ToolsetName(f"mcp-{server}"), origin="mcp", tools=(), prefix=self.prefix)
+        self._snapshot: tuple[Toolset, ...] = (self._toolset,)
+        self._connect = connect
+        self._pace = pace or Pace(clock=clock)
+        self._clock = clock
+        self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
+        self._lanes: dict[Era | None, Lane] = {}
+        self._digests: dict[str, str] = {}
+        self._changed: list[Callable[[], None]] = []
+        self._watchers: list[Watcher] = []
+        self._dirty: set[str] = set()
+        self._refresher: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listening: asyncio.Task[None] | None = None
+        self._used_at = clock()
+        self._log_level: str | None = None
+        self._wanted = asyncio.Event()
+        self._closing = False
+
+    # What a crib asks of a source
+
+    @property
+    def name(self) -> str:
+        """The name by which the source is added and removed."""
+        return self._toolset.name
+
+    def snapshot(self) -> Sequence[Toolset]:
+        """Its tools as they were listed last."""
+        return self._snapshot
+
+    def watch(self, changed: Callable[[], None]) -> bool:
+        """Calls `changed` when the tools changed or the server came or went."""
+        self._changed.append(changed)
+        return True
+
+    async def start(self) -> None:
+        """Begins to look after the server; returns at once."""
+        self._spawn(self._look_after())
+
+    async def close(self) -> None:
+        """Ends the server."""
+        self._closing = True
+        for task in (*self._tasks, self._listening):
+            if task is not None:
+                task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(lane.stop() for lane in self._lanes.values()))
+        self.settled.set()
+
+    async def call(self, call: Call, context: CallContext) -> Result:
+        """Runs a tool: one request. Raises `SourceUnavailable`, `SourceRefused`, `ToolFailed`."""
+        params: JsonObject = {"name": call.tool.leaf, "arguments": call.arguments}
+        headers = param_headers(call.tool.schema, call.arguments)
+        raw = await self.relay("tools/call", params, context.exchange, name=call.tool.leaf, headers=headers)
+        head = read_head(raw)
+        if head.resultType == "input_required" and context.exchange is None:
+            raise ToolFailed(f"`{call.tool.name}` asks for input, which nobody can give here.")
+        return Result(dialect="mcp", encoded=raw, is_error=head.isError)
+
+    # What a gateway asks besides
+
+    def subscribe(self, watcher: Watcher) -> None:
+        """Tells `watcher` about every change of lists and of subscribed resources."""
+        self._watchers.append(watcher)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the server is connected."""
+        return any(lane.is_up for lane in self._lanes.values())
+
+    @property
+    def garbage(self) -> int:
+        """Lines of the server that were no messages, since it was started last."""
+        return max((getattr(lane.link, "garbage", 0) for lane in self._lanes.values()), default=0)
+
+    @property
+    def peer(self) -> Peer | None:
+        """What is known of the server, if it is connected."""
+        return self._lane(None).peer
+
+    async def relay(
+        self,
+        method: str,
+        params: JsonObject,
+        exchange: Exchange | None,
+        *,
+        name: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> bytes:
+        """The server's result of any request, as its bytes. Raises `SourceUnavailable`, `SourceRefused`."""
+        self._used_at = self._clock()
+        self._wanted.set()
+        link, peer = await self._lane_for(exchange).require()
+        timeout = self.options.timeout_s
+        try:
+            async with asyncio.timeout(timeout):
+                for _ in range(INPUT_ROUNDS):
+                    raw = await self._send(link, peer, method, params, exchange, name, headers)
+                    if exchange is None or exchange.era == peer.era or b'"input_required"' not in raw:
+                        return raw
+                    if read_head(raw).resultType != "input_required":
+                        return raw
+                    params = await _answer_input(params, raw, exchange)
+        except RpcError as error:
+            raise SourceRefused(error.code, error.message, error.data) from None
+        except TimeoutError:
+            raise ToolFailed(f"The server `{self.server}` did not answer within {timeout:g} s.") from None
+        finally:
+            self._used_at = self._clock()
+        raise ToolFailed(f"The server `{self.server}` asked for input more than {INPUT_ROUNDS} times.")
+
+    async def _send(
+        self,
+        link: Link,
+        peer: Peer,
+        method: str,
+        params: JsonObject,
+        exchange: Exchange | None,
+        name: str | None,
+        headers: dict[str, str] | None,
+    ) -> bytes:
+        self.requests += 1
+        sent = {**params, **exchange.answers} if exchange is not None and peer.era == exchange.era else params
+        mirrored = {**modern_headers(method, name), **(headers or {})} if peer.era == "modern" else None
+        return await link.request(method, peer.dress(sent, exchange), exchange=exchange, headers=mirrored)
+
+    def set_log_level(self, level: str) -> None:
+        """Asks an old server for log messages from this level on, now and after every start."""
+        self._log_level = level
+        for lane in self._lanes.values():
+            if lane.link is not None and lane.peer is not None and lane.is_up:
+                self._greet(lane.link, lane.peer)
+
+    def _greet(self, link: Link, peer: Peer) -> None:
+        if self._log_level is not None and peer.era == "legacy" and peer.offers("logging"):
+            self._spawn(self._ask_for_logs(link, self._log_level))
+
+    async def _ask_for_logs(self, link: Link, level: str) -> None:
+        with suppress(RpcError, SourceError):
+            await link.request("logging/setLevel", {"level": level})
+
+    # Lanes
+
+    def _lane(self, era: Era | None) -> Lane:
+        lane = self._lanes.get(era)
+        if lane is None:
+            wanted: Era | None = era
+            if era is None and self.options.era in ("legacy", "modern"):
+                wanted = self.options.era
+            lane = self._lanes[era] = Lane(
+                self.server,
+                lambda: self._connect(self._announced, wanted),
+                era=wanted,
+                breaker=Breaker(clock=self._clock, rng=self._rng),
+                pace=self._pace,
+                clock=self._clock,
+                greet=self._greet,
+            )
+        return lane
+
+    def _lane_for(self, exchange: Exchange | None) -> Lane:
+        """The lane in the caller's own era where the server can have both, else the one that there is."""
+        main = self._lane(None)
+        mirrors = self.options.era == "mirror" or (self.options.era == "auto" and self.options.is_http)
+        if exchange is None or not mirrors or main.spoken in (None, exchange.era):
+            return main
+        # An old server has no modern lane; a modern one nearly always has an old one.
+        return self._lane("legacy") if exchange.era == "legacy" else main
+
+    # Looking after the server
+
+    async def _look_after(self) -> None:
+        """Starts the server, reads its lists, and starts it again when it ends."""
+        main = self._lane(None)
+        while not self._closing:
+            try:
+                link, peer = await main.require()
+                await self._read_lists(link, peer, ("tools", "prompts", "resources"))
+            except SourceError as error:
+                self._mark(str(error))
+            except (RpcError, TimeoutError) as error:
+                reason = f"its list cannot be read: {str(error) or 'no answer in time'}"
+                main.note_down(reason)
+                self._mark(reason)
+                await main.stop()
+            else:
+                self._mark(None)
+                self.settled.set()
+                if peer.era == "modern":
+                    self._listening = asyncio.ensure_future(self._listen(link, peer))
+                await self._while_up(main, link)
+            self.settled.set()
+            await asyncio.sleep(max(main.retry_in_s, 0.05))
+
+    async def _while_up(self, lane: Lane, link: Link) -> None:
+        """Waits until the server ends, or until nobody has used it for long enough."""
+        mode = self.options.start
+        if mode == "on_demand" and not self.requests:
+            await lane.stop()
+        while lane.link is link and not link.closed.is_set():
+            left = self.options.idle_stop_s - (self._clock() - self._used_at)
+            if mode == "idle_stop" and left <= 0 and not link.waiting:
+                await lane.stop()
+                break
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(left, 0.05) if mode == "idle_stop" else None):
+                    await link.closed.wait()
+        if self._listening is not None:
+            self._listening.cancel()
+        if lane.link is link and not self._closing:
+            lane.note_down(link.reason)
+            self._mark(link.reason)
+            await lane.stop()
+        elif not self._closing:
+            # Stopped on purpose: its tools stay callable, and the next call starts it.
+            self._wanted.clear()
+            await self._wanted.wait()
+
+    async def _listen(self, link: Link, peer: Peer) -> None:
+        """Asks a modern server to say what changes; one that does not know how is left in peace."""
+        kinds = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
+        wanted: JsonObject = {key: True for capability, key in kinds.items() if peer.offers(capability)}
+        method = "subscriptions/listen"
+        with suppress(RpcError, SourceError):
+            await link.request(method, peer.dress({"notifications": wanted}), headers=modern_headers(method))
+
+    def _announced(self, method: str, params: bytes) -> None:
+        kind = _CHANGES.get(method)
+        if kind is not None:
+            self._dirty.add(kind)
+            if self._refresher is None or self._refresher.done():
+                self._refresher = self._spawn(self._refresh())
+        elif method == "notifications/resources/updated":
+            with suppress(RpcError):
+                uri = read_json(params).get("uri")
+                if isinstance(uri, str):
+                    self._tell("resource", uri)
+
+    async def _refresh(self) -> None:
+        """Reads what was announced as changed; a storm of announcements is one refresh a second (K7)."""
+        while self._dirty:
+            kinds = tuple(sorted(self._dirty))
+            self._dirty.clear()
+            lane = self._lane(None)
+            if lane.link is None or lane.peer is None:
+                return
+            self.refreshes += 1
+            try:
+                await self._read_lists(lane.link, lane.peer, kinds)
+                self._mark(None)
+            except (RpcError, SourceError, TimeoutError) as error:
+                logger.warning("%s: its changed list cannot be read, the last one is kept: %s", self.server, error)
+            await asyncio.sleep(REFRESH_EVERY_S)
+
+    async def _read_lists(self, link: Link, peer: Peer, kinds: Sequence[str]) -> None:
+        if "tools" in kinds and (peer.offers("tools") or peer.era == "legacy"):
+            await self._read_tools(link, peer)
+        if "prompts" in kinds and peer.offers("prompts"):
+            found = await self._read_optional(link, peer, "prompts/list", "prompts")
+            if found is not None and found != self.prompts:
+                self.prompts = found
+                self._tell("prompts", None)
+        if "resources" in kinds and peer.offers("resources"):
+            resources = await self._read_optional(link, peer, "resources/list", "resources")
+            templates = await self._read_optional(link, peer, "resources/templates/list", "resourceTemplates")
+            before = (self.resources, self.templates)
+            self.resources = self.resources if resources is None else resources
+            self.templates = self.templates if templates is None else templates
+            if before != (self.resources, self.templates):
+                self._tell("resources", None)
+
+    async def _read_optional(self, link: Link, peer: Peer, method: str, key: str) -> tuple[JsonObject, ...] | None:
+        """A list that a server may promise and not have; its tools are worth more than the complaint."""
+        try:
+            listed = await read_list(link, peer, method, key)
+        except (RpcError, TimeoutError) as error:
+            logger.info("%s: %s is not answered: %s", self.server, method, error)
+            return None
+        return listed.items if listed else None
+
+    async def _read_tools(self, link: Link, peer: Peer) -> None:
+        listed = await read_list(link, peer, "tools/list", "tools", known=self._digests.get("tools"))
+        if listed is None or listed.digest == self._digests.get("tools"):
+            return
+        usable, unusable = _part_by_headers(self.name, listed.items)
+        if len(usable) <= _FREEZE_ON_LOOP:
+            toolset = freeze_toolset(self.name, usable, origin="mcp", prefix=self.prefix)
+        else:
+            toolset = await asyncio.to_thread(freeze_toolset, self.name, usable, origin="mcp", prefix=self.prefix)
+        skipped = [*toolset.skipped, *unusable]
+        if listed.problem:
+            skipped.append(Skipped(toolset=toolset.name, name="*", reason=listed.problem))
+        self._digests["tools"] = listed.digest
+        known = {tool: tool for tool in self._toolset.tools}
+        self._put(
+            build_toolset(
+                self.name,
+                [known.get(tool, tool) for tool in toolset.tools],
+                origin="mcp",
+                prefix=self.prefix,
+                skipped=skipped,
+            )
+        )
+        self._tell("tools", None)
+
+    def _mark(self, reason: str | None) -> None:
+        if self._toolset.unavailable != reason:
+            self._put(replace(self._toolset, unavailable=reason))
+
+    def _put(self, toolset: Toolset) -> None:
+        self._toolset = toolset
+        self._snapshot = (toolset,)
+        for changed in self._changed:
+            changed()
+
+    def _tell(self, event: Event, uri: str | None) -> None:
+        for watcher in self._watchers:
+            watcher(event, uri)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> "asyncio.Task[None]":
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def _part_by_headers(toolset: str, definitions: Sequence[JsonObject]) -> tuple[list[JsonObject], list[Skipped]]:
+    """Definitions, and those whose `x-mcp-header` makes them unusable (C14)."""
+    usable: list[JsonObject] = []
+    unusable: list[Skipped] = []
+    for definition in definitions:
+        problem = find_problem(definition) if KEY in str(definition.get("inputSchema")) else None
+        if problem is None:
+            usable.append(definition)
+        else:
+            unusable.append(Skipped(toolset=ToolsetName(toolset), name=str(definition.get("name")), reason=problem))
+    return usable, unusable
+
+
+async def _answer_input(params: JsonObject, raw: bytes, exchange: Exchange) -> JsonObject:
+    """The parameters of the next try, after an old client was asked what a modern server wants to know."""
+    answer = read_json(raw)
+    requests = answer.get("inputRequests")
+    responses: dict[str, Json] = {}
+    asked_for: Mapping[str, Json] = requests if isinstance(requests, Mapping) else {}
+    for key, request in asked_for.items():
+        question = cast("JsonObject", request)
+        method = str(question.get("method"))
+        asked = cast("JsonObject", question.get("params") or {})
+        responses[key] = read_json(await exchange.ask(method, orjson.dumps(asked)))
+    again: JsonObject = {**params, "inputResponses": responses}
+    state = answer.get("requestState")
+    return {**again, "requestState": state} if state is not None else again

@@ -1,0 +1,84 @@
+"""From entries of `mcpServers` to sources.
+
+A variable that an entry refers to is looked up when the server is started: one that is missing makes that server
+unavailable, with the reason, and no other. Nothing that a server says ever becomes part of how it is started (H8).
+"""
+
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+
+from toolcrib.errors import ConfigError, SourceUnavailable
+from toolcrib.execution.dispatch import Era
+from toolcrib.settings import ServerSettings, Settings
+from toolcrib.sources.base import require_toolset_name
+from toolcrib.sources.link import Link, Listener
+from toolcrib.sources.mcp_source import McpOptions, McpSource
+from toolcrib.sources.processes import Guard
+from toolcrib.sources.supervisor import Pace
+
+_REFERENCE = re.compile(r"(?P<scheme>(?:Bearer|Basic) )?\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def open_servers(settings: Settings) -> Sequence[McpSource]:
+    """The sources of all servers that are not disabled. Raises `ConfigError`."""
+    guard = Guard()
+    pace = Pace(clock=time.monotonic)
+    return [
+        open_server(name, entry, guard=guard, pace=pace)
+        for name, entry in settings.mcpServers.items()
+        if not entry.disabled
+    ]
+
+
+def open_server(name: str, entry: ServerSettings, *, guard: Guard, pace: Pace) -> McpSource:
+    """The source of one server. Raises `ConfigError`."""
+    require_toolset_name(f"mcp-{name}")
+    if (entry.command is None) == (entry.url is None):
+        raise ConfigError(f"mcpServers.{name}: give `command` for a program or `url` for a web address, one of them.")
+    is_http = entry.url is not None
+    if entry.type is not None and (entry.type == "stdio") == is_http:
+        other = "url" if is_http else "command"
+        raise ConfigError(f"mcpServers.{name}: `type: {entry.type}` does not go with `{other}`.")
+
+    async def connect(listener: Listener, era: Era | None) -> Link:
+        return await _connect(name, entry, guard, listener, era)
+
+    options = McpOptions(
+        start=entry.start,
+        era=entry.era,
+        prefix=entry.prefix,
+        timeout_s=entry.timeout,
+        idle_stop_s=entry.idle_stop,
+        is_http=is_http and entry.type != "sse",
+        trust=entry.trust,
+    )
+    return McpSource(name, connect, options=options, pace=pace)
+
+
+async def _connect(name: str, entry: ServerSettings, guard: Guard, listener: Listener, era: Era | None) -> Link:
+    if entry.command is not None:
+        from toolcrib.sources.mcp_stdio import Command, StdioLink
+
+        command = Command(argv=(entry.command, *entry.args), env=resolve_all(entry.env), cwd=entry.cwd)
+        return await StdioLink.start(name, command, listener=listener, guard=guard)
+    from toolcrib.sources.mcp_http import open_link
+
+    return await open_link(name, entry, resolve(entry.url or ""), resolve_all(entry.headers), listener, era)
+
+
+def resolve_all(values: Mapping[str, str]) -> dict[str, str]:
+    """The values with their references resolved. Raises `SourceUnavailable`."""
+    return {key: resolve(value) for key, value in values.items()}
+
+
+def resolve(value: str) -> str:
+    """The value, or that of the variable that it refers to. Raises `SourceUnavailable`."""
+    match = _REFERENCE.fullmatch(value)
+    if match is None:
+        return value
+    found = os.environ.get(match["name"])
+    if found is None:
+        raise SourceUnavailable(f"the variable {match['name']} is not set")
+    return f"{match['scheme'] or ''}{found}"

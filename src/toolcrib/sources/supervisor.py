@@ -1,0 +1,185 @@
+"""Keeps one connection to one MCP server: starts it, starts it again, and knows when to leave it alone.
+
+A restart waits a random time up to a bound that doubles with every failure; restarts of all servers together keep a
+distance; a server that fails again and again is left alone for a while. Nobody waits for a server that is known to
+be down: the answer is the reason. A server that dies from being asked the modern way is started again the old way.
+"""
+
+import asyncio
+import logging
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from toolcrib.errors import SourceError, SourceUnavailable
+from toolcrib.execution.dispatch import Era
+from toolcrib.limits import (
+    BREAKER_FAILURES,
+    BREAKER_WINDOW_S,
+    CONNECT_S,
+    RESTART_MAX_S,
+    RESTART_MIN_S,
+)  # fmt: skip
+from toolcrib.sources.handshake import Peer, shake_hands
+from toolcrib.sources.link import Link
+
+logger = logging.getLogger("toolcrib.sources")
+
+Connect = Callable[[], Awaitable[Link]]
+
+
+class Pace:
+    """Keeps restarts of all servers apart, so that a hundred that fell together do not rise together (K6)."""
+
+    def __init__(self, *, clock: Callable[[], float], every_s: float = 1.0) -> None:
+        self._clock = clock
+        self._every_s = every_s
+        self._next = 0.0
+
+    async def wait(self) -> None:
+        """Waits for the next free moment."""
+        now = self._clock()
+        at = max(now, self._next)
+        self._next = at + self._every_s
+        await asyncio.sleep(at - now)
+
+
+class Breaker:
+    """Counts failed starts, and says how long to wait before the next."""
+
+    def __init__(self, *, clock: Callable[[], float], rng: random.Random) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._failures: deque[float] = deque(maxlen=BREAKER_FAILURES)
+        self._in_a_row = 0
+
+    def note_failure(self) -> float:
+        """Takes a failure; the seconds to wait."""
+        now = self._clock()
+        self._failures.append(now)
+        self._in_a_row += 1
+        if self.is_open:
+            return BREAKER_WINDOW_S
+        bound = min(RESTART_MAX_S, RESTART_MIN_S * 2 ** min(self._in_a_row, 10))
+        return self._rng.uniform(0, bound)
+
+    def note_success(self) -> None:
+        """The server is up and answers."""
+        self._in_a_row = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the server failed so often that it is left alone."""
+        full = len(self._failures) == BREAKER_FAILURES
+        return full and self._clock() - self._failures[0] < BREAKER_WINDOW_S
+
+
+class Lane:
+    """One supervised connection, in one era or in whichever the server prefers."""
+
+    def __init__(
+        self,
+        name: str,
+        connect: Connect,
+        *,
+        era: Era | None,
+        breaker: Breaker,
+        pace: Pace,
+        clock: Callable[[], float],
+        greet: Callable[[Link, Peer], None],
+    ) -> None:
+        self.name = name
+        self.spoken: Era | None = None
+        """The era that the server spoke last."""
+        self._greet = greet
+        self._connect = connect
+        self._era: Era | None = era
+        self._breaker = breaker
+        self._pace = pace
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._retry_at = 0.0
+        self._endings: set[asyncio.Task[None]] = set()
+        self._starts = 0
+        self.link: Link | None = None
+        self.peer: Peer | None = None
+        self.reason: str | None = None
+        """Why the last start failed or the connection ended."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the server can be asked now."""
+        return self.link is not None and self.peer is not None and not self.link.closed.is_set()
+
+    @property
+    def retry_in_s(self) -> float:
+        """Seconds until the next start makes sense."""
+        return max(0.0, self._retry_at - self._clock())
+
+    async def require(self) -> tuple[Link, Peer]:
+        """The connection, started if need be. Raises `SourceUnavailable` with the reason."""
+        if self.link is not None and self.peer is not None and not self.link.closed.is_set():
+            return self.link, self.peer
+        async with self._lock:
+            if self.link is not None and self.peer is not None and not self.link.closed.is_set():
+                return self.link, self.peer
+            if self.retry_in_s > 0:
+                raise SourceUnavailable(f"{self.reason or 'it failed'} (next try in {self.retry_in_s:.0f} s)")
+            return await self._start()
+
+    async def _start(self) -> tuple[Link, Peer]:
+        if self._starts:
+            await self._pace.wait()
+        self._starts += 1
+        await self._drop()
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                self.link, self.peer = await self._open()
+        except (SourceError, TimeoutError) as error:
+            text = str(error) or f"it did not answer within {CONNECT_S:g} s"
+            await self._drop()
+            self.note_down(text)
+            raise SourceUnavailable(text) from None
+        except asyncio.CancelledError:
+            await self._drop()
+            raise
+        self._breaker.note_success()
+        self.reason = None
+        self.spoken = self.peer.era
+        self._greet(self.link, self.peer)
+        return self.link, self.peer
+
+    async def _open(self) -> tuple[Link, Peer]:
+        self.link = link = await self._connect()
+        try:
+            return link, await shake_hands(link, era=self._era)
+        except SourceUnavailable:
+            if self._era is not None or not link.closed.is_set():
+                raise
+        # It died of the question: ask it the old way from now on (three of 302 real servers need this).
+        logger.info("%s: ended when asked the modern way; started again the old way", self.name)
+        await self._drop()
+        self._era = "legacy"
+        self.link = link = await self._connect()
+        return link, await shake_hands(link, era="legacy")
+
+    def note_down(self, reason: str) -> None:
+        """Takes the end of the connection or a failed start."""
+        self.reason = reason
+        self._retry_at = self._clock() + self._breaker.note_failure()
+        logger.warning("%s: down: %s; next try in %.1f s", self.name, reason, self.retry_in_s)
+
+    async def stop(self) -> None:
+        """Ends the connection on purpose; the next call starts it again."""
+        async with self._lock:
+            await self._drop()
+
+    async def _drop(self) -> None:
+        """Ends the connection; whoever loses patience leaves an ending that goes on."""
+        link, self.link, self.peer = self.link, None, None
+        if link is not None:
+            task = asyncio.get_running_loop().create_task(link.close())
+            self._endings.add(task)
+            task.add_done_callback(self._endings.discard)
+        if self._endings:
+            await asyncio.shield(asyncio.gather(*self._endings))

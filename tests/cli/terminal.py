@@ -1,0 +1,38 @@
+"""Runs the command line in this process, as a shell would see it."""
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pytest
+
+from toolcrib.cli import main
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return orjson.loads(self.out)
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+
+    def run(self, *args: str) -> Outcome:
+        self.monkeypatch.setattr(sys, "argv", ["toolcrib", *args])
+        self.capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
+        captured = self.capsys.readouterr()
+        return Outcome(code=code, out=captured.out, err=captured.err)

@@ -1,0 +1,159 @@
+"""The evaluation library: measures, clear errors, comparisons and gates."""
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+from tests.retrieval.documents import document
+
+from toolcrib.evals.compare import changed_queries, compare
+from toolcrib.evals.corpus import CorpusError, Query, read_queries, read_tools, unknown_answers
+from toolcrib.evals.generate import synthetic_queries
+from toolcrib.evals.metrics import bootstrap_interval, ndcg, recall, reciprocal_rank
+from toolcrib.evals.report import svg_chart, text_comparison, text_report
+from toolcrib.evals.run import Evaluation, evaluate, unmet
+from toolcrib.retrieval.base import Hit, Ranking
+from toolcrib.retrieval.lexical import LexicalRetriever
+
+TOOLS = (document("send_email", "Send an email"), document("read_email", "Read an email"), document("get_time"))
+
+
+class Fixed:
+    """Answers every query with the same keys."""
+
+    def __init__(self, *keys: str) -> None:
+        self._keys = keys
+
+    def index(self, documents: object) -> "Fixed":
+        return self
+
+    def __len__(self) -> int:
+        return 3
+
+    def search(self, query: str, *, limit: int, explain: bool = False) -> Ranking:
+        hits = tuple(Hit(key=key, score=1.0) for key in self._keys)
+        return Ranking(hits=hits, abstained=not hits, confidence=0.5)
+
+
+def run(retriever: object, *queries: Query) -> Evaluation:
+    ticks = itertools.count()
+    return evaluate(retriever, TOOLS, queries, retrieval="lexical", clock=lambda: next(ticks) / 1000)
+
+
+def query(id: str, *relevant: str, category: str = "") -> Query:
+    return Query(id=id, text=id, relevant=frozenset(relevant), category=category)
+
+
+def test_the_measures_are_what_they_say():
+    found = ["a", "x", "b"]
+    assert recall(found, {"a", "b"}, 1) == 0.5
+    assert recall(found, {"a", "b"}, 5) == 1.0
+    assert reciprocal_rank(found, {"b"}) == pytest.approx(1 / 3)
+    assert reciprocal_rank(found, {"z"}) == 0.0
+    assert ndcg(["a", "b"], {"a", "b"}, 10) == pytest.approx(1.0)
+    assert ndcg(found, {"a", "b"}, 10) == pytest.approx(1.5 / (1 + 0.6309297535714575))
+
+
+@pytest.mark.requirement("X25")
+def test_a_summary_has_exactly_the_promised_keys():
+    summary = run(Fixed("send_email"), query("q", "send_email", category="c"), query("absent")).summary()
+    assert list(summary) == [
+        "n_tools", "n_queries", "retrieval", "recall@1", "recall@5", "recall@10", "mrr", "ndcg@10",
+        "abstention", "latency_ms", "build_ms", "by_category",
+    ]  # fmt: skip
+    assert summary["recall@1"] == 1.0
+    assert summary["abstention"] == {"n": 1, "correct": 0, "answerable_emptied": 0}
+    assert summary["latency_ms"] == {"p50": 1.0, "p95": 1.0}
+    assert json.loads(json.dumps(summary)) == summary
+
+
+@pytest.mark.requirement("X2", "X25")
+def test_an_empty_answer_is_right_for_an_absent_ability_and_counted_for_an_answerable_one():
+    summary = run(Fixed(), query("q", "send_email"), query("absent")).summary()
+    assert summary["abstention"] == {"n": 1, "correct": 1, "answerable_emptied": 1}
+
+
+@pytest.mark.requirement("X25")
+def test_a_gate_names_what_was_not_reached():
+    summary = run(Fixed("read_email"), query("q", "send_email")).summary()
+    assert unmet(summary, {"recall@5": 0.0}) == []
+    assert unmet(summary, {"recall@5": 0.8}) == ["recall@5 is 0.0000, at least 0.8 is asked for"]
+    assert "not measured" in unmet(summary, {"abstention": 0.5})[0]
+
+
+@pytest.mark.requirement("X25")
+def test_a_clear_difference_is_told_from_chance():
+    queries = [query(f"q{n}", "send_email") for n in range(30)]
+    bad, good = run(Fixed("read_email"), *queries), run(Fixed("send_email"), *queries)
+    differences = {each.measure: each for each in compare(bad, good)}
+    assert differences["recall@5"].clear
+    assert not any(each.clear for each in compare(good, good))
+    assert changed_queries(bad, good)[0] == ("q0", 1.0)
+    assert "*" in text_comparison(compare(bad, good))
+    with pytest.raises(ValueError, match="same queries"):
+        compare(bad, run(Fixed()))
+
+
+def test_an_interval_holds_the_mean_and_is_repeatable():
+    values = [0.0, 1.0, 1.0, 0.0, 1.0] * 20
+    low, high = bootstrap_interval(values)
+    assert low < 0.6 < high
+    assert (low, high) == bootstrap_interval(values)
+
+
+@pytest.mark.requirement("X25")
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ('{"id": "a", "name": "a"}\n{"id": "b"', ":2: not JSON"),
+        ('{"id": "a"}', ":1: `name` must be a text"),
+        ("[1]", ":1: a JSON object is expected"),
+        ('{"id": "a", "name": "a", "parameters": 7}', ":1: `parameters` must be"),
+        ('{"id": "a", "name": "a"}\n\n{"id": "a", "name": "b"}', ":3: the id `a` is already on line 1"),
+        ("", ":1: no tools"),
+    ],
+)
+def test_a_wrong_line_is_named_with_its_place(tmp_path: Path, lines: str, message: str):
+    path = tmp_path / "tools.jsonl"
+    path.write_text(lines, encoding="utf-8")
+    with pytest.raises(CorpusError) as error:
+        read_tools(path)
+    assert f"{path}{message}" in str(error.value)
+
+
+def test_tools_and_queries_are_read_in_their_shapes(tmp_path: Path):
+    tools, queries = tmp_path / "t.jsonl", tmp_path / "q.jsonl"
+    schema = {"properties": {"to": {"description": "Whom to write"}}}
+    rows = [
+        {"id": "s::a", "name": "a", "parameters": schema, "server": "s"},
+        {"id": "b", "name": "b", "parameters": ["x"]},
+    ]
+    tools.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    queries.write_text('{"id": 1, "query": "q", "relevant": ["s::a", "gone"]}\n', encoding="utf-8")
+    first, second = read_tools(tools)
+    assert (first.key, first.leaf, first.toolset, first.parameters) == ("s::a", "a", "s", ("to",))
+    assert "Whom to write" in first.nested
+    assert second.parameters == ("x",)
+    (asked,) = read_queries(queries)
+    assert asked.relevant == {"s::a", "gone"}
+    assert unknown_answers([first, second], [asked]) == ["gone"]
+    with pytest.raises(CorpusError, match="cannot be read"):
+        read_queries(tmp_path / "none.jsonl")
+
+
+@pytest.mark.requirement("X25")
+def test_queries_are_made_from_a_catalog_and_say_that_they_are_synthetic():
+    made = synthetic_queries(TOOLS)
+    assert made == synthetic_queries(TOOLS[::-1])
+    assert all(each.category.startswith("synthetic:") for each in made)
+    summary = run(LexicalRetriever(), *made).summary()
+    assert summary["recall@5"] == 1.0
+
+
+@pytest.mark.requirement("X25")
+def test_a_report_shows_figures_with_intervals_as_text_and_picture():
+    evaluation = run(Fixed("send_email"), query("q", "send_email"), query("absent"))
+    assert "recall@5" in text_report(evaluation)
+    assert "[1.000, 1.000]" in text_report(evaluation)
+    assert svg_chart(evaluation).startswith("<svg")

@@ -1,0 +1,28 @@
+"""Documents for the tests of retrieval."""
+
+import hashlib
+
+from toolcrib.retrieval.base import Document
+
+
+def document(
+    key: str,
+    description: str = "",
+    *,
+    leaf: str | None = None,
+    toolset: str = "",
+    parameters: tuple[str, ...] = (),
+    nested: str = "",
+    aliases: tuple[str, ...] = (),
+) -> Document:
+    content = repr((key, description, leaf, toolset, parameters, nested, aliases))
+    return Document(
+        key=key,
+        digest=hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest(),
+        leaf=key if leaf is None else leaf,
+        toolset=toolset,
+        description=description,
+        parameters=parameters,
+        nested=nested,
+        aliases=aliases,
+    )

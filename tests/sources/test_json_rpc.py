@@ -1,0 +1,151 @@
+import json
+import logging
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.sources.json_rpc import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    LineFramer,
+    Noise,
+    RpcError,
+    error_line,
+    read_envelope,
+    read_error,
+    read_object,
+    require_distinct_keys,
+    result_line,
+    visible,
+)
+
+
+def code_of(data: bytes) -> int:
+    with pytest.raises(RpcError) as caught:
+        read_envelope(data)
+    return caught.value.code
+
+
+@pytest.mark.requirement("E1")
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", PARSE_ERROR),
+        (b"{", PARSE_ERROR),
+        (b"\xff\xfe", PARSE_ERROR),
+        (b'{"jsonrpc":"2.0","id":NaN}', PARSE_ERROR),
+        (b"[" * 100_000, INVALID_REQUEST),
+        (b'[{"jsonrpc":"2.0"}]', INVALID_REQUEST),
+        (b'"text"', INVALID_REQUEST),
+        (b'{"jsonrpc":"1.0","id":1}', INVALID_REQUEST),
+        (b'{"jsonrpc":"2.0","id":{}}', INVALID_REQUEST),
+        (b'{"jsonrpc":"2.0","id":1.5}', INVALID_REQUEST),
+        (b'{"jsonrpc":"2.0","id":"' + b"x" * 300 + b'"}', INVALID_REQUEST),
+        (b'{"jsonrpc":"2.0","method":5}', INVALID_REQUEST),
+    ],
+)
+def test_what_is_no_message_has_its_code(data: bytes, code: int):
+    assert code_of(data) == code
+
+
+@pytest.mark.requirement("E2")
+def test_depth_and_digits_without_end_are_refused_not_followed():
+    deep = b'{"jsonrpc":"2.0","id":1,"method":"x","params":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    with pytest.raises(RpcError):
+        read_object(read_envelope(deep).params)
+    assert code_of(b'{"jsonrpc":"2.0","id":' + b"9" * 100_000 + b"}") in (PARSE_ERROR, INVALID_REQUEST)
+
+
+@pytest.mark.requirement("E1")
+@given(st.binary(max_size=200) | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists).map(
+    lambda value: json.dumps(value).encode()
+))  # fmt: skip
+def test_reading_anything_gives_a_message_or_an_rpc_error(data: bytes):
+    try:
+        read_envelope(data)
+    except RpcError as error:
+        assert error.code in (PARSE_ERROR, INVALID_REQUEST)
+
+
+@pytest.mark.requirement("A10")
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","n\\u0061me":"b"}}',
+    ],
+)
+def test_a_key_that_occurs_twice_is_refused(data: bytes):
+    with pytest.raises(RpcError) as caught:
+        require_distinct_keys(data)
+    assert caught.value.code == INVALID_REQUEST
+
+
+def test_the_same_key_in_different_objects_is_fine():
+    require_distinct_keys(b'{"params":{"name":"tool_call","arguments":{"name":"x","arguments":{"name":1}}}}')
+
+
+@given(st.lists(st.binary(max_size=50).map(lambda line: line.replace(b"\n", b"")), max_size=20), st.data())
+def test_lines_come_out_whole_however_the_bytes_are_cut(lines: list[bytes], data: st.DataObject):
+    whole = b"".join(line + b"\n" for line in lines)
+    framer = LineFramer(1_000)
+    found: list[bytes] = []
+    at = 0
+    while at < len(whole):
+        step = data.draw(st.integers(1, 40))
+        found.extend(framer.feed(whole[at : at + step]))
+        at += step
+    assert found == [line for line in lines if line and not line.isspace()]
+
+
+@pytest.mark.requirement("H6")
+def test_an_endless_line_is_dropped_as_it_comes_and_the_next_one_is_read():
+    framer = LineFramer(1_000)
+    for _ in range(1_000):
+        assert not framer.feed(b"x" * 1_000)
+    assert framer.overlong == 1
+    assert not framer._parts
+    assert framer.feed(b"tail\nnext\n") == [b"next"]
+
+
+def test_a_long_line_in_one_piece_is_dropped_too():
+    framer = LineFramer(10)
+    assert framer.feed(b"x" * 11 + b"\nok\n") == [b"ok"]
+    assert framer.overlong == 1
+
+
+@pytest.mark.requirement("H7", "J2")
+def test_noise_is_logged_up_to_a_rate_and_cannot_forge_lines(caplog: pytest.LogCaptureFixture):
+    now = 0.0
+    noise = Noise(logging.getLogger("noise-test"), "server", lambda: now)
+    with caplog.at_level(logging.DEBUG, "noise-test"):
+        noise.take(b"\x1b[31mred\rfake")
+        for _ in range(10_000):
+            noise.take(b"x" * 100)
+    assert noise.lines == 10_001
+    assert len(caplog.records) < 700
+    assert noise.unlogged == 10_001 - len(caplog.records)
+    assert "\x1b" not in caplog.text
+    assert "\\x1b[31mred\\x0dfake" in caplog.text
+    now = 61.0
+    noise.take(b"again")
+    assert noise.last == "again"
+
+
+def test_an_answer_is_built_around_bytes_that_are_not_parsed():
+    assert result_line(7, b'{"a": 1}') == b'{"jsonrpc":"2.0","id":7,"result":{"a": 1}}\n'
+    assert json.loads(error_line(None, RpcError(-1, "no", {"x": 1}))) == {
+        "jsonrpc": "2.0", "id": None, "error": {"code": -1, "message": "no", "data": {"x": 1}},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("raw", [b"1", b"{}", b'{"code":"x","message":5}', b'{"code":true}'])
+def test_an_error_of_any_shape_can_be_read(raw: bytes):
+    assert isinstance(read_error(msgspec.Raw(raw)), RpcError)
+
+
+def test_control_characters_are_written_out():
+    assert visible("a\tb\u202e") == "a\\x09b\\x202e"

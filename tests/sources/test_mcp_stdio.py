@@ -1,0 +1,202 @@
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fakes.memory_upstream import eventually
+
+from toolcrib.crib import Crib
+from toolcrib.definitions import Result
+from toolcrib.settings import LimitSettings, ServerSettings, Settings
+from toolcrib.sources.mcp_source import McpSource
+from toolcrib.sources.processes import Guard, marked_processes
+from toolcrib.sources.servers import open_server
+from toolcrib.sources.supervisor import Pace
+
+BAD = Path(__file__).parents[1] / "fakes" / "bad_upstream.py"
+
+
+def bad(
+    mode: str, name: str = "bad", guard: Guard | None = None, amount: float | None = None, **more: Any
+) -> McpSource:
+    args = [str(BAD), "--mode", mode, *(["--amount", str(amount)] if amount is not None else [])]
+    entry = ServerSettings(command=sys.executable, args=tuple(args), **more)
+    pace = Pace(clock=asyncio.get_running_loop().time, every_s=0)
+    return open_server("bad", entry, guard=guard or Guard(), pace=pace)
+
+
+async def call(source: McpSource, **limits: Any) -> tuple[Result, Crib]:
+    crib = Crib(source, settings=Settings(limits=LimitSettings(**limits)))
+    async with crib:
+        await source.settled.wait()
+        result = await crib.session().call("bad__echo", {"message": "hello"})
+    return result, crib
+
+
+@pytest.mark.requirement("X17")
+@pytest.mark.parametrize("mode", ["ok", "dies_on_probe", "garbage_stdout", "dup_reply"])
+async def test_a_tool_is_called_whatever_else_the_server_does(mode: str):
+    result, _ = await call(bad(mode, amount=3 if mode == "dies_on_probe" else None))
+    assert not result.is_error
+    assert result.text == ("answer 1" if mode == "dup_reply" else "hello")
+
+
+@pytest.mark.requirement("H6", "E1")
+async def test_garbage_is_counted_and_dropped():
+    source = bad("garbage_stdout")
+    async with Crib(source):
+        await source.settled.wait()
+        assert source.garbage >= 1_000
+
+
+@pytest.mark.requirement("H7")
+async def test_a_flood_on_standard_error_is_drained():
+    result, _ = await call(bad("stderr_flood"))
+    assert "hello" in result.text
+
+
+@pytest.mark.requirement("K1")
+@pytest.mark.parametrize("mode", ["exit_on_init", "exit_on_list"])
+async def test_a_server_that_ends_at_start_is_unavailable_with_the_reason(mode: str):
+    source = bad(mode)
+    async with Crib(source):
+        await source.settled.wait()
+        assert "exited with code 3" in str(source.snapshot()[0].unavailable)
+
+
+@pytest.mark.requirement("K1")
+async def test_a_server_that_ends_in_a_call_fails_that_call_with_the_reason_and_keeps_its_tools():
+    source = bad("exit_on_call")
+    crib = Crib(source)
+    async with crib:
+        await source.settled.wait()
+        result = await crib.session().call("bad__echo", {"message": "hello"})
+        assert result.is_error
+        assert "exited with code 3" in result.text
+        await asyncio.sleep(0)
+        session = crib.session()
+        assert session.catalog.size > 0
+        await eventually(lambda: source.snapshot()[0].unavailable)
+        assert "exited with code 3" in str(session.describe("bad__echo"))
+
+
+@pytest.mark.requirement("H6", "E3")
+async def test_a_line_without_end_ends_the_server_and_not_the_process():
+    result, _ = await call(bad("endless_line"))
+    assert result.is_error
+    assert "line of more than" in result.text
+
+
+@pytest.mark.requirement("I8")
+async def test_an_answer_under_a_wrong_id_is_no_answer():
+    result, _ = await call(bad("wrong_id"), call_deadline_s=0.3)
+    assert result.code == "deadline_exceeded"
+
+
+@pytest.mark.requirement("I8", "K3")
+async def test_a_late_answer_reaches_nobody_and_the_next_call_gets_its_own():
+    source = bad("late_reply")
+    crib = Crib(source, settings=Settings(limits=LimitSettings(call_deadline_s=0.3)))
+    async with crib:
+        await source.settled.wait()
+        session = crib.session()
+        first = await session.call("bad__echo", {"message": "one"})
+        second = await session.call("bad__echo", {"message": "two"})
+        assert (first.code, second.code) == ("deadline_exceeded", "deadline_exceeded")
+        assert "one" not in second.text
+
+
+@pytest.mark.requirement("I1")
+async def test_a_huge_result_is_refused_by_its_size():
+    result, _ = await call(bad("huge_result"))
+    assert result.is_error
+
+
+@pytest.mark.requirement("E9")
+@pytest.mark.parametrize("mode", ["cursor_loop"])
+async def test_pages_in_a_circle_end_and_are_reported(mode: str):
+    source = bad(mode)
+    crib = Crib(source)
+    async with crib:
+        await source.settled.wait()
+        assert any("circle" in item.reason for item in crib.skipped)
+
+
+@pytest.mark.requirement("K7")
+async def test_a_storm_of_changes_is_a_few_refreshes():
+    source = bad("list_changed_storm")
+    crib = Crib(source)
+    async with crib:
+        await source.settled.wait()
+        for _ in range(20):
+            assert not (await crib.session().call("bad__echo", {"message": "x"})).is_error
+        assert source.refreshes <= 3
+
+
+@pytest.mark.requirement("H3")
+async def test_a_server_sees_the_allow_list_and_what_is_declared(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CANARY_SECRET", "do-not-leak")
+    monkeypatch.setenv("WANTED", "given")
+    source = bad("echo_env", env={"DECLARED": "${WANTED}", "PLAIN": "x"})
+    crib = Crib(source)
+    async with crib:
+        await source.settled.wait()
+        names = [tool.name for tool in crib.session().catalog if "env" in tool.name]
+        text = (await crib.session().call(names[0])).text
+    assert "do-not-leak" not in text
+    assert "CANARY_SECRET" not in text
+    assert "given" in text
+
+
+@pytest.mark.requirement("J6")
+async def test_a_missing_variable_makes_one_server_unavailable_and_says_which():
+    source = bad("ok", env={"TOKEN": "${NOT_SET_ANYWHERE}"})
+    async with Crib(source):
+        await source.settled.wait()
+        assert "NOT_SET_ANYWHERE" in str(source.snapshot()[0].unavailable)
+
+
+@pytest.mark.requirement("H4", "H5")
+@pytest.mark.parametrize("mode", ["fork_child", "ignore_sigterm", "hang_call"])
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+async def test_closing_leaves_no_process_behind(mode: str):
+    guard = Guard()
+    source = bad(mode, guard=guard)
+    async with Crib(source):
+        await source.settled.wait()
+        assert list(descendants(guard))
+    assert not list(descendants(guard))
+
+
+def descendants(guard: Guard) -> list[int]:
+    """Processes that carry a mark of this guard."""
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"TOOLCRIB_PROCESS={guard.mark}".encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return [pid for pid in found if not _is_zombie(pid)]
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_no_process_carries_a_mark_that_nobody_gave():
+    assert not list(marked_processes("nobody"))
+    assert os.getpid() not in list(marked_processes(""))
+
+
+async def test_a_program_that_does_not_exist_is_a_reason():
+    entry = ServerSettings(command="no-such-program-here")
+    source = open_server("x", entry, guard=Guard(), pace=Pace(clock=asyncio.get_running_loop().time))
+    async with Crib(source):
+        await source.settled.wait()
+        assert "was not found" in str(source.snapshot()[0].unavailable)
