@@ -127,11 +127,10 @@ class _Gathered:
             }
             for index, call in sorted(self._calls.items())
         ]
-        message: JsonObject = {"role": "assistant", "content": text or None}
+        # Without text the field is left out: OpenAI takes null there, llama.cpp's server does not.
+        message: JsonObject = {"role": "assistant", "content": text} if text or not calls else {"role": "assistant"}
         if calls:
             message["tool_calls"] = cast("Json", calls)
-        elif not text:
-            message["content"] = ""
         return Reply(text=text, items=(message,), calls=tuple(calls), usage=self._usage, cut=self._finish == "length")
 
 
