@@ -18,7 +18,8 @@ import asyncio
 import random
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -211,22 +212,31 @@ def plan_task(seed: int, kind: Catalog) -> list[Need | None]:
     return turns
 
 
-async def play(task: Sequence[Need | None], way: Way, kind: Catalog, *, core: bool, retrieval: str) -> Played:
-    """Plays one task."""
+@asynccontextmanager
+async def open_crib(way: Way, kind: Catalog, *, core: bool, retrieval: str) -> AsyncGenerator[Crib]:
+    """The crib of one way; every task gets a session of its own in it."""
     search = {"enabled": "off"} if way == "attached" else {"enabled": "auto", "retrieval": retrieval}
-    settings = build_settings({"tools": {"tool_search": search}})
     extra = [core_tools(Workspace(ROOT), Seats())] if core else []
+    settings = build_settings({"tools": {"tool_search": search}})
     async with Crib(*extra, *catalog(kind), settings=settings) as crib:
-        session = crib.session(model_context=WINDOW)
-        policy = Policy(way=way)
-        agent = Agent(policy, session)
-        by_turn: list[int] = []
-        for need in task:
-            policy.begin(need)
-            await agent.run(need.wish if need else "Thank you. Tell me something about your day.")
-            by_turn.append(agent.account.tokens)
-        ran = sum(event.stage == "done" and event.outcome == "ok" for event in crib.activity.events)
-        return Played(account=agent.account, by_turn=by_turn, cold=policy.cold, ran=ran)
+        yield crib
+
+
+async def play(crib: Crib, task: Sequence[Need | None], way: Way) -> Played:
+    """Plays one task."""
+    session = crib.session(model_context=WINDOW)
+    policy = Policy(way=way)
+    agent = Agent(policy, session)
+    by_turn: list[int] = []
+    for need in task:
+        policy.begin(need)
+        await agent.run(need.wish if need else "Thank you. Tell me something about your day.")
+        by_turn.append(agent.account.tokens)
+    ran = sum(
+        event.stage == "done" and event.outcome == "ok" and event.session == session.id
+        for event in crib.activity.events
+    )
+    return Played(account=agent.account, by_turn=by_turn, cold=policy.cold, ran=ran)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +268,8 @@ async def measure(kind: Catalog, *, tasks: int = TASKS, retrieval: str = "hybrid
     plans = [plan_task(seed, kind) for seed in range(tasks)]
 
     async def every(way: Way, plans: list[list[Need | None]], *, core: bool = False) -> list[Played]:
-        return [await play(plan, way, kind, core=core, retrieval=retrieval) for plan in plans]
+        async with open_crib(way, kind, core=core, retrieval=retrieval) as crib:
+            return [await play(crib, plan, way) for plan in plans]
 
     sample = plans[: max(1, tasks // 10)]
     ours = await every("bridge", sample, core=True)

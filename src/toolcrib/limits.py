@@ -124,6 +124,8 @@ SEARCHES_UNUSED = 24
 # The reference agent
 AGENT_STEPS = 40
 """Requests to the model in one turn of the user; a model that spins stops here."""
+AGENT_STARTUP_WAIT_S = 30.0
+"""Seconds that MCP servers get before a conversation starts without those that are not up."""
 AGENT_CALLS_PER_REPLY = 32
 """Calls of one reply that are run; further ones are answered with a refusal."""
 AGENT_DEPTH = 2

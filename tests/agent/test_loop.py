@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.agent.talk import APIS, issues, talk, weather
-from tests.fakes.scripted_model import CallTools, Refuse, Say, call, search, through_bridge
+from tests.fakes.scripted_model import CallTools, Drop, Refuse, Say, call, search, through_bridge
 
 from toolcrib.errors import ModelError, RequiredToolsMissing
 from toolcrib.limits import AGENT_CALLS_PER_REPLY
@@ -183,12 +183,20 @@ async def test_a_model_that_never_ends_is_stopped(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("X28")
+@pytest.mark.parametrize("api", ["openai_chat", "openai_responses"])
 @pytest.mark.parametrize("arguments", ["{not json", "", "[1, 2]", '"text"', "null"])
-async def test_malformed_arguments_are_answered_and_the_loop_goes_on(arguments: str, tmp_path: Path) -> None:
-    async with talk([call("tool_call", arguments), call("", {}), Say("I give up.")], tmp_path) as it:
+async def test_malformed_arguments_are_answered_and_the_loop_goes_on(arguments: str, api: str, tmp_path: Path) -> None:
+    async with talk([call("tool_call", arguments), call("x", {}), Say("I give up.")], tmp_path, api=api) as it:
         report = await it.agent.run("Do something.")
         assert report.outcome == "completed"
         assert all("error" in result for result in it.endpoint.requests[-1].results)
+
+
+@pytest.mark.requirement("X28")
+async def test_arguments_that_the_sdk_itself_cannot_read_are_an_error_of_the_endpoint(tmp_path: Path) -> None:
+    async with talk([call("tool_call", "{not json")], tmp_path, api="anthropic") as it:
+        with pytest.raises(ModelError):
+            await it.agent.run("Do something.")
 
 
 @pytest.mark.requirement("X28")
@@ -219,6 +227,18 @@ async def test_an_endpoint_that_refuses_is_an_error_with_its_own_words(api: str,
     async with talk([Refuse(400, "no such model")], tmp_path, api=api) as it:
         with pytest.raises(ModelError, match="400: no such model"):
             await it.agent.run("Hi.")
+
+
+@pytest.mark.requirement("X28")
+@pytest.mark.parametrize("api", APIS)
+async def test_a_connection_that_breaks_is_an_error_and_the_conversation_can_go_on(api: str, tmp_path: Path) -> None:
+    script = [search("weather"), Drop(), Say("Here I am again.")]
+    async with talk(script, tmp_path, api=api) as it:
+        with pytest.raises(ModelError):
+            await it.agent.run("Weather?")
+        report = await it.agent.run("Are you there?")
+        assert report.text == "Here I am again."
+        assert '"matches"' in it.endpoint.requests[-1].results[0], "what was found before the break is still there"
 
 
 @pytest.mark.requirement("X28")

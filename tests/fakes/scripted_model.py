@@ -41,7 +41,14 @@ class Refuse:
     message: str = "refused by the script"
 
 
-Step = Say | CallTools | Refuse
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The endpoint starts to answer, and the connection breaks in the middle."""
+
+    text: str = "I was about to say something important"
+
+
+Step = Say | CallTools | Refuse | Drop
 Policy = Callable[["Recorded"], Step]
 
 
@@ -263,6 +270,7 @@ def _duplicate(names: list[str]) -> str | None:
 
 class _Handler(BaseHTTPRequestHandler):
     endpoint: ScriptedModel
+    broken = False
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: object) -> None:
@@ -286,11 +294,15 @@ class _Handler(BaseHTTPRequestHandler):
             return
         asked = request.json
         wire = _WIRES[path.rsplit("/", 1)[-1]]
+        broken = isinstance(step, Drop)
+        if isinstance(step, Drop):
+            step = Say(step.text)
         count = len(step.calls) if isinstance(step, CallTools) else 0
         answer = wire.whole(step, self.endpoint.number_calls(count), asked)
         if not asked.get("stream"):
             self._send(200, answer)
             return
+        self.broken = broken
         events = b"".join(
             (f"event: {name}\n" if name else "").encode()
             + b"data: "
@@ -308,6 +320,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
+        if self.broken:
+            self.wfile.write(body[: len(body) * 2 // 3])
+            self.close_connection = True
+            return
         self.wfile.write(body)
 
 
@@ -511,6 +527,8 @@ def read_script(raw: list[dict[str, Any]]) -> list[Step]:
         if "call" in entry:
             calls = tuple((item["name"], item.get("arguments", {})) for item in entry["call"])
             steps.append(CallTools(calls, entry.get("text", "")))
+        elif "drop" in entry:
+            steps.append(Drop(entry["drop"]))
         elif "refuse" in entry:
             steps.append(Refuse(int(entry["refuse"]), entry.get("message", "refused by the script")))
         else:

@@ -19,11 +19,10 @@ from typing import BinaryIO, cast
 import orjson
 
 from toolcrib.adapters.turns import Turns
-from toolcrib.config import load_settings, open_sources
 from toolcrib.crib import Crib
 from toolcrib.definitions import DialectName, Json, JsonObject
 from toolcrib.errors import CallError, ConfigError, ToolcribError
-from toolcrib.limits import JSON_LINE_MAX_BYTES
+from toolcrib.limits import AGENT_STARTUP_WAIT_S, JSON_LINE_MAX_BYTES
 from toolcrib.session import Answer, Session
 
 
@@ -135,8 +134,8 @@ def main(arguments: Iterable[str] | None = None) -> int:
     options = parser.parse_args(None if arguments is None else list(arguments))
 
     async def run() -> None:
-        settings = load_settings(options.config).settings
-        async with Crib(*open_sources(settings), settings=settings) as crib:
+        async with Crib.from_config(options.config) as crib:
+            await crib.settle(wait_s=AGENT_STARTUP_WAIT_S)
             enabled = options.enabled_toolsets.split(",") if options.enabled_toolsets else None
             session = crib.session(model_context=options.context, enabled_toolsets=enabled)
             await serve(session, sys.stdin.buffer, sys.stdout.buffer)

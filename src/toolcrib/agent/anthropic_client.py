@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import anthropic
+import httpx2
 from anthropic import AsyncAnthropic
 
 from toolcrib.agent.models import Reply, TakeText, Usage, notice_text, told_window
@@ -67,7 +68,8 @@ class AnthropicModel:
                 async for text in stream.text_stream:
                     take(text)
                 message = await stream.get_final_message()
-        except anthropic.AnthropicError as error:
+        except (anthropic.AnthropicError, httpx2.HTTPError, ValueError) as error:
+            # The SDK lets a broken connection and unreadable arguments through as they are.
             raise _model_error(error) from error
         blocks = [cast("JsonObject", block.model_dump(mode="json", exclude_unset=True)) for block in message.content]
         blocks = [_sendable(block) for block in blocks]
@@ -87,15 +89,11 @@ class AnthropicModel:
 
 
 def _sendable(block: JsonObject) -> JsonObject:
-    """The block without what the SDK's stream adds to it and the API does not take back."""
-    return (
-        {key: value for key, value in block.items() if not (key == "citations" and value is None)}
-        if (block["type"] == "text")
-        else block
-    )
+    """The block without the empty field that the SDK adds to texts."""
+    return {key: value for key, value in block.items() if key != "citations" or value is not None}
 
 
-def _model_error(error: anthropic.AnthropicError) -> ModelError:
+def _model_error(error: Exception) -> ModelError:
     if isinstance(error, anthropic.APIStatusError):
         body: Any = error.body
         inner: Any = body.get("error") if isinstance(body, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]

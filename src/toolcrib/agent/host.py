@@ -1,5 +1,6 @@
 """What `chat` and `run` are made of: a crib with the core tools, a model, and a session that fits its window."""
 
+import logging
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,9 +13,12 @@ from toolcrib.agent.loop import Agent, View
 from toolcrib.agent.models import Model, open_model, window_of
 from toolcrib.crib import Crib
 from toolcrib.execution.approval import Approver
+from toolcrib.limits import AGENT_STARTUP_WAIT_S
 from toolcrib.session import Session
 from toolcrib.settings import Settings, Verdict
 from toolcrib.sources.base import Source
+
+logger = logging.getLogger("toolcrib")
 
 CORE_RULES: dict[str, Verdict] = {"terminal": "ask", "execute_code": "ask"}
 """What is asked about unless the operator's rules name it: both can do whatever their user can."""
@@ -47,7 +51,7 @@ async def open_host(
     view: View | None = None,
     enabled_toolsets: Iterable[str] | None = None,
     required_tools: Iterable[str] = (),
-    base: Path | None = None,
+    lock: Path | None = None,
 ) -> AsyncGenerator[Host]:
     """Opens a conversation and closes everything behind it.
 
@@ -57,9 +61,11 @@ async def open_host(
     """
     ready = agent_settings(settings)
     seats = Seats()
-    workspace = Workspace((base or Path()) / ready.agent.workdir)
+    workspace = Workspace(ready.agent.workdir)
     core = core_tools(workspace, seats, asker=asker, memory=ready.agent.memory)
-    async with Crib(core, *sources, settings=ready, approver=approver) as crib:
+    async with Crib(core, *sources, settings=ready, approver=approver, lock=lock) as crib:
+        for name in await crib.settle(wait_s=AGENT_STARTUP_WAIT_S):
+            logger.warning("%s is still starting; its tools come when it is up", name)
         enabled = None if enabled_toolsets is None else [*enabled_toolsets]
         # Required tools are checked before anything is asked of the endpoint, even its window.
         probe = crib.session(enabled_toolsets=enabled, required_tools=required_tools)

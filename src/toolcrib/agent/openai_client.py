@@ -7,6 +7,7 @@ without a name is kept and answered with what to send.
 from collections.abc import Sequence
 from typing import Any, cast
 
+import httpx2
 import openai
 from openai import AsyncOpenAI
 
@@ -76,8 +77,8 @@ class ChatModel(_Client):
             async with await create(**request) as stream:
                 async for chunk in stream:
                     gathered.take(chunk, take)
-        except openai.OpenAIError as error:
-            raise model_error(error) from error
+        except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:
+            raise _model_error(error) from error
         return gathered.reply()
 
 
@@ -126,11 +127,10 @@ class _Gathered:
             }
             for index, call in sorted(self._calls.items())
         ]
-        message: JsonObject = {"role": "assistant", "content": text or None}
+        # Without text the field is left out: OpenAI takes null there, llama.cpp's server does not.
+        message: JsonObject = {"role": "assistant", "content": text} if text or not calls else {"role": "assistant"}
         if calls:
             message["tool_calls"] = cast("Json", calls)
-        elif not text:
-            message["content"] = ""
         return Reply(text=text, items=(message,), calls=tuple(calls), usage=self._usage, cut=self._finish == "length")
 
 
@@ -171,8 +171,8 @@ class ResponsesModel(_Client):
                         take(event.delta)
                     elif event.type in {"response.completed", "response.incomplete", "response.failed"}:
                         response = event.response
-        except openai.OpenAIError as error:
-            raise model_error(error) from error
+        except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:
+            raise _model_error(error) from error
         if response is None or response.status == "failed":
             reason = response.error.message if response is not None and response.error else "the stream ended early"
             raise ModelError(f"{self.name} gave no reply: {reason}.")
@@ -197,7 +197,7 @@ def _responses_reply(response: Any) -> Reply:  # noqa: ANN401 - the SDK's own ty
     )
 
 
-def model_error(error: openai.OpenAIError) -> ModelError:
+def _model_error(error: Exception) -> ModelError:
     """Our error for one of the SDK's."""
     if isinstance(error, openai.APIStatusError):
         text = f"The endpoint answered {error.status_code}: {_told(error)}"

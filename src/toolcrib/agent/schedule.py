@@ -7,6 +7,7 @@ could not do its work must not look like one that did.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, cast
 
 from toolcrib.activity import Event
@@ -74,6 +75,7 @@ async def run_task(
     opened: Callable[[Host], None] | None = None,
     enabled_toolsets: Iterable[str] | None = None,
     required_tools: Iterable[str] = (),
+    lock: Path | None = None,
 ) -> RunRecord:
     """Runs one task and says what became of it; `opened` sees the host before it starts. Raises `ConfigError`."""
     started = clock()
@@ -96,7 +98,13 @@ async def run_task(
     name = model.name if model else settings.agent.model
     try:
         async with open_host(
-            settings, sources, model=model, view=view, enabled_toolsets=enabled, required_tools=required
+            settings,
+            sources,
+            model=model,
+            view=view,
+            enabled_toolsets=enabled,
+            required_tools=required,
+            lock=lock,
         ) as host:
             host.crib.activity.add_sink(lambda event: events.append(event))
             if opened is not None:

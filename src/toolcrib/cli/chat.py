@@ -32,16 +32,20 @@ def chat(
 
     Example: toolcrib chat --endpoint http://localhost:11434/v1 --model qwen3 "What is in this directory?"
     """
-    settings, sources = agent_configuration(
+    settings, sources, lock = agent_configuration(
         config, model=model, endpoint=endpoint, api=api, context=context, reveal=reveal, workdir=workdir
     )
-    raise typer.Exit(asyncio.run(_converse(settings, sources, prompt)))
+    raise typer.Exit(asyncio.run(_converse(settings, sources, lock, prompt)))
 
 
-def agent_configuration(config: Path | None, **given: object) -> "tuple[Settings, list[Source]]":
-    """Settings and sources for an agent: a file, what the command line says, or neither. Raises `ConfigError`."""
+def agent_configuration(config: Path | None, **given: object) -> "tuple[Settings, list[Source], Path | None]":
+    """Settings, sources and lock file of an agent: a file, what the command line says, or neither.
+
+    Raises `ConfigError`.
+    """
     from toolcrib.cli.cribs import DEFAULT_CONFIG
     from toolcrib.config import load_settings, open_sources
+    from toolcrib.intake.pins import LOCK_NAME
 
     path = config or (Path(DEFAULT_CONFIG) if Path(DEFAULT_CONFIG).exists() else None)
     flags: dict[str, Json] = {
@@ -50,10 +54,11 @@ def agent_configuration(config: Path | None, **given: object) -> "tuple[Settings
         if value is not None
     }
     settings = load_settings(path, flags=flags).settings
-    return settings, list(open_sources(settings))
+    lock = path.parent / (settings.lock or LOCK_NAME) if path else None
+    return settings, list(open_sources(settings)), lock
 
 
-async def _converse(settings: "Settings", sources: "list[Source]", prompt: str | None) -> int:
+async def _converse(settings: "Settings", sources: "list[Source]", lock: Path | None, prompt: str | None) -> int:
     from toolcrib.agent.host import open_host
     from toolcrib.cli.feed import TerminalView
     from toolcrib.cli.person import Person
@@ -69,6 +74,7 @@ async def _converse(settings: "Settings", sources: "list[Source]", prompt: str |
         asker=person.clarify if there else None,
         approver=person.approve if there else None,
         view=view,
+        lock=lock,
     ) as host:
         view.watch(host)
         view.line(f"{host.model.name} at {host.model.endpoint}; window {host.session.window or 'unknown'}")

@@ -47,7 +47,7 @@ def run(
         raise ConfigError(f"{task}: cannot be read: {error}.") from None
     if not text:
         raise ConfigError(f"{task}: holds no task.")
-    settings, sources = agent_configuration(
+    settings, sources, lock = agent_configuration(
         config, model=model, endpoint=endpoint, api=api, context=context, reveal=reveal, workdir=workdir
     )
     view = None if json else TerminalView(open_console())
@@ -61,6 +61,7 @@ def run(
             opened=view.watch if view else None,
             enabled_toolsets=_several(enabled_toolsets),
             required_tools=_several(require) or (),
+            lock=lock,
         )
     )
     if view is not None:
