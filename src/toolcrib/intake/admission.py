@@ -74,6 +74,8 @@ class Intake:
         self._stamp = self._stat()
         self._lock = self._read()
         self._verdicts: WeakKeyDictionary[Toolset, _Verdict] = WeakKeyDictionary()
+        self._served: Mapping[str, Toolset] = {}
+        self._served_lock: Lock | None = None
         self._screened: WeakKeyDictionary[Toolset, Mapping[str, tuple[Finding, ...]]] = WeakKeyDictionary()
 
     @property
@@ -92,8 +94,10 @@ class Intake:
         """What sessions may know of these offers."""
         lock = self.lock
         verdicts = [self._verdict(offer, lock) for offer in offers]
+        toolsets = tuple(verdict.admitted or offer.toolset for offer, verdict in zip(offers, verdicts, strict=True))
+        self._served, self._served_lock = {toolset.name: toolset for toolset in toolsets}, lock
         return Admission(
-            toolsets=tuple(verdict.admitted or offer.toolset for offer, verdict in zip(offers, verdicts, strict=True)),
+            toolsets=toolsets,
             held_back=tuple(held for verdict in verdicts for held in verdict.held_back),
             drifts=tuple(dict.fromkeys(drift for verdict in verdicts for drift in verdict.drifts)),
         )
@@ -123,7 +127,7 @@ class Intake:
             return _Verdict(lock, digest, None, (), ())
         drifts, reasons = self._compare(offer, lock)
         approved = {drift.name for drift in drifts if drift.kind == "tool" and drift.state == "unchanged"}
-        for name, findings in self._holding(toolset).items():
+        for name, findings in self._holding(toolset, lock).items():
             if name not in approved and name not in reasons:
                 reasons[name] = "; ".join(
                     f"{item.explanation} (at {item.path or 'the whole'})" for item in findings[:3]
@@ -157,9 +161,11 @@ class Intake:
             }
         return ((*drifts, launch) if launch else drifts), reasons
 
-    def _holding(self, toolset: Toolset) -> Mapping[str, tuple[Finding, ...]]:
+    def _holding(self, toolset: Toolset, lock: Lock | None) -> Mapping[str, tuple[Finding, ...]]:
         if self.screening == "hold":
-            return find_hard(toolset)
+            # What was let in under the same lock has no hard finding, or a person approved it.
+            before = self._served.get(toolset.name) if lock is self._served_lock else None
+            return find_hard(toolset, before.by_name if before else None)
         return self._screen(toolset) if self.screening == "strict" else {}
 
     def _screen(self, toolset: Toolset) -> Mapping[str, tuple[Finding, ...]]:

@@ -53,11 +53,15 @@ def screen_toolset(toolset: Toolset) -> Mapping[str, tuple[Finding, ...]]:
     return {name: tuple(findings) for name, findings in found.items() if findings}
 
 
-def find_hard(toolset: Toolset) -> Mapping[str, tuple[Finding, ...]]:
-    """The hard findings of `screen_toolset` alone, for a fraction of the time: fit to be asked before every serve."""
+def find_hard(toolset: Toolset, clean: Mapping[str, Tool] | None = None) -> Mapping[str, tuple[Finding, ...]]:
+    """The hard findings of `screen_toolset` alone, for a fraction of the time: fit to be asked before every serve.
+
+    Tools in `clean` were asked before and had none: what is still the same is not asked again.
+    """
+    known = clean or {}
     found: dict[str, list[Finding]] = defaultdict(list)
     for tool in toolset.tools:
-        if _may_be_hard(tool):
+        if known.get(tool.name) != tool and _may_be_hard(tool):
             found[tool.name].extend(finding for finding in _screen(tool) if finding.severity == "hard")
     if not all(tool.leaf.isascii() for tool in toolset.tools):
         for name, finding in _find_look_alikes(toolset.tools):
