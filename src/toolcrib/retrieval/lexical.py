@@ -240,13 +240,11 @@ class LexicalIndex:
         wanted = name_hash(query[:QUERY_MAX_CHARS])
         named: dict[int, int] = {}
         if wanted:
-            normal = normal_name(query[:QUERY_MAX_CHARS])
-            for kind, rank in enumerate(NAME_RANKS):
-                for row in self.postings.named(wanted, kind):
-                    names = names_of(self._documents[row])
-                    if normal_name(names[kind]) == normal:
-                        exact = 1 if query.strip() in names else 0
-                        named[row] = max(named.get(row, 0), rank + exact)
+            for kind, row in self.postings.named(wanted):
+                names = names_of(self._documents[row])
+                if normal_name(names[kind]) == normal_name(query[:QUERY_MAX_CHARS]):
+                    exact = 1 if query.strip() in names else 0
+                    named[row] = max(named.get(row, 0), NAME_RANKS[kind] + exact)
         return named
 
 
