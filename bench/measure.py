@@ -46,7 +46,7 @@ def sample(case: Case, *, least_s: float = 0.002) -> float:
             return took / repeat
 
 
-def interleaved(cases: Mapping[str, Case], *, rounds: int = 15, budget_s: float = 20.0) -> dict[str, float]:
+def interleaved(cases: Mapping[str, Case], *, rounds: int = 15, budget_s: float = 8.0) -> dict[str, float]:
     """Median milliseconds of every case, taken in turns so that a busy minute hits all of them alike."""
     samples: dict[str, list[float]] = {name: [] for name in cases}
     for case in cases.values():

@@ -22,7 +22,7 @@ from toolcrib.limits import CACHE_SIGNATURES, DESCRIBE_MAX_CHARS, HIT_DESCRIPTIO
 from toolcrib.listing import first_sentence
 from toolcrib.names import Names
 from toolcrib.progress import ProgressGuard, Stance
-from toolcrib.retrieval.base import Document, Index, Ranking, Retriever
+from toolcrib.retrieval.base import Document, Grouped, Index, Ranking, Retriever
 from toolcrib.retrieval.documents import documents_of
 from toolcrib.retrieval.signature import compact_parameters, write_signature
 from toolcrib.settings import ToolSearchSettings
@@ -154,7 +154,7 @@ class Discovery:
             if self._retriever is None:
                 self._retriever = self._make_retriever()
             index = self._indexes[catalog] = self._retriever.index(
-                [document for toolset in catalog.toolsets for document in self._documents_of(toolset, before)]
+                Grouped(tuple(self._documents_of(toolset, before) for toolset in catalog.toolsets))
             )
             self._last = ref(catalog)
         return index
