@@ -42,7 +42,7 @@ $(VENV)-adapters/.ready: requirements-adapters.lock pyproject.toml
 check: $(READY)  ## lint and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/basedpyright
+	$(BIN)/basedpyright --pythonversion $$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
 format: $(READY) ## put the sources into shape
 	$(BIN)/ruff check --fix .
