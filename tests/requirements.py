@@ -47,6 +47,12 @@ IMPLEMENTED = {
     "X24": "install and uninstall: the gateway in front of a client's servers, undone to the byte",
     "X25": "eval: recall, MRR, abstention on anybody's own catalog, usable as a gate",
     "X26": "search --explain: what each field and stage gave",
+    "X16": "both eras of MCP, over stdio and streamable HTTP, on one endpoint; the official suite passes",
+    "X17": "servers over stdio, streamable HTTP and SSE, supervised; the last good list is kept; a search asks no server",
+    "X18": "definitions and results pass through untouched; the bridge's name travels in a header",
+    "X19": "credential to principal to scope; tokens made by the command line, hashed at rest",
+    "X20": "prompts and resources of servers are passed on, prefixed",
+    "X22": "approvals are asked of the client where it can ask",
 }
 
 LATER: dict[str, str] = {}

@@ -190,8 +190,8 @@ class HttpApp:
             envelope = read_envelope(body)
             if isinstance(envelope.id, int | str):
                 identifier = envelope.id
-            require_distinct_keys(body)
             params = read_object(envelope.params)
+            require_distinct_keys(body, envelope, params)
             meta = params.get("_meta")
             version = headers.get("mcp-protocol-version")
             if version == MODERN_VERSION or (isinstance(meta, Mapping) and META_VERSION in meta):
