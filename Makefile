@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: run test check format bench lock clean help
+.PHONY: run test test-adapters check format bench lock clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,6 +23,19 @@ run: $(READY)    ## tell the story: 226 real tools for the price of three
 test: check      ## lint, types and the whole suite
 	$(BIN)/python -X dev -W error -m pytest -n $(JOBS) -q
 
+test-adapters: $(VENV)-adapters/.ready ## the adapters and their examples, with the real frameworks
+	$(VENV)-adapters/bin/basedpyright --pythonpath $(VENV)-adapters/bin/python $(FRAMEWORKS)
+	$(VENV)-adapters/bin/python -m pytest -q tests/adapters
+
+FRAMEWORKS := $(addprefix src/toolcrib/adapters/,langchain.py openai_agents.py pydantic_ai.py) \
+	$(addprefix examples/,langchain_agent.py openai_agents.py pydantic_ai_agent.py)
+
+$(VENV)-adapters/.ready: requirements-adapters.lock pyproject.toml
+	@test -x $(VENV)-adapters/bin/python || $(PYTHON) -m venv $(VENV)-adapters
+	$(VENV)-adapters/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-adapters.lock
+	$(VENV)-adapters/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
 check: $(READY)  ## lint and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -38,6 +51,7 @@ bench: $(READY)  ## ratios against the original's way, in one run
 lock:            ## resolve the locked requirements anew (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml -o requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml --group dev -o requirements-dev.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml --group adapters -o requirements-adapters.lock
 
 clean:           ## remove everything that the targets made
-	rm -rf $(VENV) .ruff_cache .hypothesis .coverage dist build
+	rm -rf $(VENV) $(VENV)-adapters .ruff_cache .hypothesis .coverage dist build

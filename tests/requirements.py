@@ -38,21 +38,24 @@ IMPLEMENTED = {
     "X9": "the listing",
     "X10": "assembly with a previous turn keeps its bytes",
     "X11": "same input, same bytes",
+    "X12": "native reveal where the model API has it, the bridge elsewhere and after a refusal",
     "X13": "one list of stages",
     "X14": "approval binds to what finally runs, once, with expiry",
     "X15": "activity: one event per stage",
     "X21": "intake: what is hidden, changed or new is found, reported and held back before a model reads it",
+    # The gateway
+    "X16": "MCP 2026-07-28 and 2025-11-25 on one endpoint; the official conformance suite passes",
+    "X17": "upstreams: stdio and HTTP, supervised, last good list kept; no upstream request for a search",
+    "X18": "definitions and results pass through losslessly",
+    "X19": "profiles: credential to principal to scope; tokens hashed; Host and Origin checked",
+    "X20": "prompts and resources of upstreams are passed on, prefixed",
+    "X22": "approvals through the gateway, by elicitation where the client has it",
     # Seeing and deciding
     "X23": "audit: what the attached servers cost, and what tool search would save",
     "X24": "install and uninstall: the gateway in front of a client's servers, undone to the byte",
     "X25": "eval: recall, MRR, abstention on anybody's own catalog, usable as a gate",
     "X26": "search --explain: what each field and stage gave",
-    "X16": "both eras of MCP, over stdio and streamable HTTP, on one endpoint; the official suite passes",
-    "X17": "servers over stdio, streamable HTTP and SSE, supervised; the last good list is kept; a search asks no server",
-    "X18": "definitions and results pass through untouched; the bridge's name travels in a header",
-    "X19": "credential to principal to scope; tokens made by the command line, hashed at rest",
-    "X20": "prompts and resources of servers are passed on, prefixed",
-    "X22": "approvals are asked of the client where it can ask",
+    "X28": "a reference agent that closes the loop: core tools, sub-agents, scheduled turns, the feed",
 }
 
 LATER: dict[str, str] = {}

@@ -28,7 +28,7 @@ LAYERS = [
     {"sources"},
     {"config", "session"},
     {"crib"},
-    {"gateway", "agent", "clients", "audit", "learning"},
+    {"gateway", "agent", "adapters", "clients", "audit", "learning"},
     {"cli"},
 ]
 """From the inside out: a module may import its own layer and those above it in this list."""

@@ -10,6 +10,7 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -39,7 +40,7 @@ from toolcrib.retrieval.base import Retriever
 from toolcrib.scope import Scope
 from toolcrib.session import Session
 from toolcrib.settings import Settings
-from toolcrib.sources.base import Source, Starting
+from toolcrib.sources.base import Settling, Source, Starting
 
 logger = logging.getLogger("toolcrib")
 
@@ -170,6 +171,14 @@ class Crib:
         for source in tuple(self._sources.values()):
             if isinstance(source, Starting):
                 await source.start()
+
+    async def settle(self, *, wait_s: float) -> tuple[str, ...]:
+        """Waits a while for sources that are still starting; the names of those that still are after it."""
+        waiting = {name: source for name, source in self._sources.items() if isinstance(source, Settling)}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await asyncio.gather(*(source.settled.wait() for source in waiting.values()))
+        return tuple(name for name, source in waiting.items() if not source.settled.is_set())
 
     @property
     def sources(self) -> tuple[Source, ...]:

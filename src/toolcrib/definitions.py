@@ -62,6 +62,8 @@ class Traits:
     open_world: bool | None = None
     parallel: bool = False
     """The tool may run beside others of one turn."""
+    deadline_s: float | None = None
+    """Seconds that the tool may take, if it needs longer than others: one that asks a person or runs an agent."""
 
     @property
     def changes_something(self) -> bool:

@@ -9,6 +9,8 @@
     ├── SourceError               source_failed           a source cannot be reached or used
     │   ├── SourceUnavailable     source_unavailable
     │   └── SourceProtocolError   source_protocol
+    ├── ModelError                model_failed            the model's endpoint failed or cannot be reached
+    │   └── ModelRefused          model_refused           the endpoint does not take such a request
     └── CallError                                         a call that the model made and may repair
         ├── InvalidCall           invalid_call            the bridge or the call itself was malformed
         ├── CallDirectly          call_directly           a visible tool was sent through the bridge
@@ -91,6 +93,18 @@ class SourceProtocolError(SourceError):
     """The source answered something that its protocol does not allow."""
 
     code = "source_protocol"
+
+
+class ModelError(ToolcribError):
+    """The endpoint of a model failed, cannot be reached, or answered what nobody understands."""
+
+    code = "model_failed"
+
+
+class ModelRefused(ModelError):
+    """The endpoint says that it does not take such a request."""
+
+    code = "model_refused"
 
 
 class CallError(ToolcribError):

@@ -121,6 +121,61 @@ SEARCHES_STALE = 6
 SEARCHES_UNUSED = 24
 """Searches that found something new, one after the other, without any use of what they found."""
 
+# The reference agent
+AGENT_STEPS = 40
+"""Requests to the model in one turn of the user; a model that spins stops here."""
+AGENT_STARTUP_WAIT_S = 30.0
+"""Seconds that MCP servers get before a conversation starts without those that are not up."""
+AGENT_CALLS_PER_REPLY = 32
+"""Calls of one reply that are run; further ones are answered with a refusal."""
+AGENT_DEPTH = 2
+"""Sub-agents below the agent that the person talks to."""
+SUBAGENT_STEPS = 20
+"""Requests to the model that one delegated task may take."""
+DELEGATE_DEADLINE_S = 1_800.0
+"""Seconds that a delegated task may take: it makes many calls of its own."""
+MODEL_OUTPUT_TOKENS = 8_192
+"""Tokens that one reply may have, where the API asks for a bound."""
+MODEL_TIMEOUT_S = 300.0
+"""Seconds that the endpoint may take between two pieces of a reply."""
+CLARIFY_DEADLINE_S = 3_600.0
+"""Seconds that a person may think about a question."""
+QUESTION_MAX_CHARS = 2_000
+"""Characters of a question to the person."""
+TERMINAL_DEADLINE_S = 60.0
+"""Seconds that a command may take if it does not ask for more."""
+TERMINAL_DEADLINE_MAX_S = 600.0
+"""Seconds that a command may ask for."""
+OUTPUT_MAX_CHARS = 16_000
+"""Output of a command or of code that is kept: the beginning and the end of it."""
+FILE_MAX_BYTES = 10 * 1024 * 1024
+"""Size of a file that the file tools read, write or patch."""
+FILE_LINES = 500
+"""Lines that one reading shows."""
+SEARCH_FILES_VISITED = 20_000
+"""Files that one file search looks at."""
+SEARCH_FILES_HITS = 100
+"""Hits that one file search shows."""
+TODO_ITEMS = 100
+"""Entries of the list of things to do."""
+MEMORY_MAX_CHARS = 16_000
+"""Characters of the memory file: it is read into the conversation."""
+JSON_LINE_MAX_BYTES = 8 * 1024 * 1024
+"""One line of a host in another language."""
+CODE_DEADLINE_S = 120.0
+"""Seconds that code may take, its calls included."""
+CODE_CPU_S = 30
+"""Processor seconds that code may use."""
+CODE_MEMORY_BYTES = 1024 * 1024 * 1024
+"""Address space of code."""
+CODE_FILE_BYTES = 64 * 1024 * 1024
+"""Size of a file that code may write."""
+CODE_CALLS = 50
+"""Calls of tools that one piece of code may make."""
+CODE_MESSAGE_MAX_BYTES = 2 * 1024 * 1024
+"""One call or one answer on the way between code and its session."""
+
+
 # Retrieval: texts
 QUERY_MAX_TERMS = 128
 """Terms of a query that are weighed: n-grams of a full query in a script without spaces are many."""

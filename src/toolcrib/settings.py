@@ -9,12 +9,15 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, structs
 
 from toolcrib.limits import (
+    AGENT_STEPS,
     APPROVAL_TTL_S,
     CALL_DEADLINE_S,
     CONCURRENCY_GLOBAL,
     CONCURRENCY_PER_SESSION,
     CONCURRENCY_PER_TOOLSET,
     IDLE_STOP_S,
+    MODEL_OUTPUT_TOKENS,
+    MODEL_TIMEOUT_S,
     RESULT_MAX_CHARS,
 )  # fmt: skip
 
@@ -173,6 +176,29 @@ class GatewaySettings(_Section, frozen=True):
     """Seconds that a first list waits for servers that are still starting."""
 
 
+class AgentSettings(_Section, frozen=True):
+    """`agent`: the model that `toolcrib chat` and `toolcrib run` talk to, and how far they may go."""
+
+    api: Literal["openai_chat", "openai_responses", "anthropic"] = "openai_chat"
+    """The wire format: `openai_chat` for everything that is OpenAI-compatible."""
+    model: str | None = None
+    endpoint: str | None = None
+    """Base address; the vendor's own if not given."""
+    key_env: str | None = None
+    """Name of the environment variable that holds the key; the vendor's usual one if not given."""
+    context: Positive | None = None
+    """Context window in tokens, if neither the endpoint nor our table knows it (S14)."""
+    reveal: Literal["auto", "bridge", "native"] = "auto"
+    """How deferred tools reach the model: through the bridge, or through the model API's own search (X12)."""
+    max_steps: Positive = AGENT_STEPS
+    max_output_tokens: Positive = MODEL_OUTPUT_TOKENS
+    timeout_s: Seconds = MODEL_TIMEOUT_S
+    workdir: str = "."
+    """The directory that file tools stay in and that commands start in."""
+    memory: str = ".toolcrib/memory.md"
+    """The file of the `memory` tool, inside `workdir`."""
+
+
 class Settings(_Section, frozen=True):
     """The whole file."""
 
@@ -189,6 +215,7 @@ class Settings(_Section, frozen=True):
     """What happens to a tool of an MCP source that looks wrong: `off` looks at nothing, `warn` reports, `hold` holds
     back hard findings (hidden characters, encoded or self-concealing orders, look-alike names) and reports the rest,
     `strict` holds back whatever has a finding. What the lock approves as it stands is never held back for it."""
+    agent: AgentSettings = AgentSettings()
     python: dict[str, PythonSourceSettings] = {}
     """Toolset name → module."""
     mcpServers: dict[str, ServerSettings] = {}

@@ -3,13 +3,16 @@
 import typer
 
 from toolcrib.cli import (
+    audit,
     call,
+    chat,
     config,
     describe,
     eval,
     install,
     learn,
     pins,
+    run,
     search,
     serve,
     token,
@@ -28,6 +31,7 @@ def build_app() -> typer.Typer:
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+    app.command("audit")(audit.build_command(audit.start_servers))
     app.command("tokens")(tokens.tokens)
     app.command("search")(search.search)
     app.command("describe")(describe.describe)
@@ -40,5 +44,7 @@ def build_app() -> typer.Typer:
     app.command("uninstall")(uninstall.uninstall)
     app.add_typer(config.build_app(), name="config")
     app.command("learn")(learn.learn)
+    app.command("chat")(chat.chat)
+    app.command("run")(run.run)
     app.command("version")(version.version)
     return app

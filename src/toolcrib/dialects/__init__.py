@@ -70,7 +70,7 @@ def _call_dialect(raw: JsonObject) -> Dialect:
         return openai_chat
     if "functionCall" in raw or "function_call" in raw:
         return gemini
-    if raw.get("type") == "function_call" or "call_id" in raw:
+    if raw.get("type") in {"function_call", "tool_search_call"} or "call_id" in raw:
         return openai_responses
     if raw.get("type") == "tool_use" or "input" in raw:
         return anthropic

@@ -20,7 +20,7 @@ def read_tool(raw: JsonObject) -> ToolParts:
 
 
 def write_tool(tool: Tool) -> JsonObject:
-    """Writes a function tool."""
+    """Writes a function tool. Left out, `strict` would make every optional parameter required."""
     if tool.dialect == NAME:
         return {"type": "function", **tool.definition, "name": tool.name}
     return {
@@ -28,14 +28,16 @@ def write_tool(tool: Tool) -> JsonObject:
         "name": tool.name,
         "description": tool.description,
         "parameters": tool.parameters,
+        "strict": False,
     }
 
 
 def read_call(raw: JsonObject) -> ModelCall:
-    """Reads a `function_call` item."""
+    """Reads a `function_call` item, or the `tool_search_call` of a search that the client runs."""
+    searched = raw.get("type") == "tool_search_call"
     return ModelCall(
         id=require_text(raw, "call_id"),
-        name=require_text(raw, "name"),
+        name="tool_search" if searched else require_text(raw, "name"),
         arguments=raw.get("arguments"),
         dialect=NAME,
         raw=raw,

@@ -79,6 +79,8 @@ class CallContext:
     """Tells the host how far the call has come: done, total, message."""
     exchange: Exchange | None = None
     """Who called, where the call is relayed from another MCP client."""
+    principal: str = ""
+    """Who calls."""
 
 
 class Runner(Protocol):
@@ -111,15 +113,16 @@ class Dispatcher:
     ) -> Result:
         """The tool's result. Raises `CallError`."""
         held = await self._take(call, places)
-        context = CallContext(deadline_s=self._limits.call_deadline_s, report=report, exchange=exchange)
+        deadline_s = call.tool.traits.deadline_s or self._limits.call_deadline_s
+        context = CallContext(deadline_s=deadline_s, report=report, principal=call.principal, exchange=exchange)
         try:
-            async with asyncio.timeout(self._limits.call_deadline_s):
+            async with asyncio.timeout(deadline_s):
                 return await runner.call(call, context)
         except CallError:
             raise
         except TimeoutError:
             raise DeadlineExceeded(
-                f"`{call.tool.name}` did not answer within {self._limits.call_deadline_s:g} s. "
+                f"`{call.tool.name}` did not answer within {deadline_s:g} s. "
                 "It may still have an effect; look before you try again."
             ) from None
         except SourceUnavailable as error:

@@ -18,6 +18,7 @@ from toolcrib.gateway.approvals import ClientApprover
 from toolcrib.gateway.changes import ChangeFeed
 from toolcrib.gateway.profiles import Principal, Profiles
 from toolcrib.gateway.server import Gateway
+from toolcrib.intake.pins import LOCK_NAME
 from toolcrib.limits import UPSTREAM_BODY_MAX_BYTES
 from toolcrib.settings import Settings
 
@@ -56,9 +57,10 @@ def gateway_settings(loaded: Loaded) -> Settings:
     return msgspec.structs.replace(settings, limits=limits)
 
 
-def open_gateway(settings: Settings) -> tuple[Crib, Gateway]:
+def open_gateway(settings: Settings, *, lock: Path | None = None) -> tuple[Crib, Gateway]:
     """The crib of these settings, and a gateway over it. Raises `ConfigError`."""
-    crib = Crib(*open_sources(settings), settings=settings, core=settings.tools.core or (), approver=ClientApprover())
+    core = settings.tools.core or ()
+    crib = Crib(*open_sources(settings), settings=settings, core=core, approver=ClientApprover(), lock=lock)
     profiles = Profiles(settings.profiles)
     profiles.check(crib)
     return crib, Gateway(crib, profiles)
@@ -73,8 +75,9 @@ async def run_gateway(options: Options) -> None:
     )
     for noisy in ("httpx2", "httpcore2", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    settings = gateway_settings(load_settings(_config_path(options)))
-    crib, gateway = open_gateway(settings)
+    path = _config_path(options)
+    settings = gateway_settings(load_settings(path))
+    crib, gateway = open_gateway(settings, lock=path.parent / (settings.lock or LOCK_NAME))
     principal = gateway.profiles.principal("local", options.profile)
     async with crib:
         changes = ChangeFeed(crib)

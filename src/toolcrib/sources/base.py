@@ -5,6 +5,7 @@ question about identity. One broken definition is left out, counted and reported
 source of 200 tools with one bad schema has 199).
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -48,6 +49,14 @@ class Starting(Protocol):
     async def start(self) -> None:
         """Begins; returns at once."""
         ...
+
+
+@runtime_checkable
+class Settling(Protocol):
+    """A source whose tools come some time after its start."""
+
+    settled: asyncio.Event
+    """Set once it knows its tools, or knows that it cannot be had now."""
 
 
 def build_toolset(

@@ -141,8 +141,9 @@ def parameter_words(docstring: str) -> dict[str, str]:
 def _hints(function: AnyCallable) -> dict[str, Any]:
     try:
         return get_type_hints(function, include_extras=True)
-    except Exception:  # hints may name what is not importable: then there are none
-        return {}
+    except Exception:  # one hint names what is not importable, often the returned type: the others still count
+        written = cast("dict[str, Any]", getattr(function, "__annotations__", {}))
+        return {name: hint for name, hint in written.items() if not isinstance(hint, str)}
 
 
 def _type_of_default(parameter: inspect.Parameter) -> Any:  # noqa: ANN401

@@ -1,0 +1,1 @@
+"""Toolcrib inside hosts that people already have: one short module for each."""

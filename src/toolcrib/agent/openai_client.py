@@ -1,0 +1,211 @@
+"""OpenAI's SDK as the client: chat completions for everything compatible, Responses for OpenAI itself.
+
+Weak endpoints leave things out: a call without an identifier gets one, because an answer must name its call; a call
+without a name is kept and answered with what to send.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import httpx2
+import openai
+from openai import AsyncOpenAI
+
+from toolcrib.agent.models import Reply, TakeText, Usage, notice_text, told_window
+from toolcrib.definitions import DialectName, Json, JsonObject
+from toolcrib.errors import ModelError, ModelRefused
+from toolcrib.settings import AgentSettings
+
+_REFUSALS = frozenset({400, 404, 405, 415, 422, 501})
+"""Statuses by which endpoints say that they do not take such a request."""
+
+
+class _Client:
+    """What both wire formats of OpenAI share."""
+
+    def __init__(self, settings: AgentSettings, *, key: str, options: JsonObject | None = None) -> None:
+        self.name = str(settings.model)
+        self.options = options or {}
+        """More fields for every request, such as `temperature`."""
+        self._client = AsyncOpenAI(api_key=key, base_url=settings.endpoint, timeout=settings.timeout_s)
+        self.endpoint = str(self._client.base_url)
+
+    async def window(self) -> int | None:
+        """What the endpoint's list of models says."""
+        try:
+            async for entry in self._client.models.list():
+                if entry.id == self.name:
+                    return told_window(entry)
+        except openai.OpenAIError:
+            return None
+        return None
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._client.close()
+
+
+class ChatModel(_Client):
+    """Chat completions."""
+
+    dialect: DialectName = "openai_chat"
+
+    def say(self, text: str) -> JsonObject:
+        """A message of the user."""
+        return {"role": "user", "content": text}
+
+    def answer(self, messages: Sequence[JsonObject], notice: str | None) -> list[JsonObject]:
+        """Messages of tools; the notice as a message behind them, which every chat template takes."""
+        return [*messages, self.say(notice_text(notice))] if notice else list(messages)
+
+    async def reply(
+        self, *, system: str, items: Sequence[JsonObject], tools: Sequence[JsonObject], take: TakeText
+    ) -> Reply:
+        """Asks once, as a stream."""
+        request: dict[str, Any] = {
+            "model": self.name,
+            "messages": [{"role": "system", "content": system}, *items],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **self.options,
+        }
+        if tools:
+            request["tools"] = list(tools)
+        gathered = _Gathered(len(items))
+        create: Any = self._client.chat.completions.create
+        try:
+            async with await create(**request) as stream:
+                async for chunk in stream:
+                    gathered.take(chunk, take)
+        except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:
+            raise _model_error(error) from error
+        return gathered.reply()
+
+
+class _Gathered:
+    """A reply of chat completions, put together from its pieces."""
+
+    def __init__(self, place: int) -> None:
+        self._place = place
+        self._text: list[str] = []
+        self._calls: dict[int, dict[str, str]] = {}
+        self._usage = Usage()
+        self._finish: str | None = None
+
+    def take(self, chunk: Any, take: TakeText) -> None:  # noqa: ANN401 - the SDK's own type
+        if chunk.usage is not None:
+            details = chunk.usage.prompt_tokens_details
+            self._usage = Usage(
+                input_tokens=chunk.usage.prompt_tokens,
+                output_tokens=chunk.usage.completion_tokens,
+                cached_tokens=(details.cached_tokens or 0) if details else 0,
+            )
+        for choice in chunk.choices[:1]:
+            self._finish = choice.finish_reason or self._finish
+            if choice.delta.content:
+                self._text.append(choice.delta.content)
+                take(choice.delta.content)
+            for part in choice.delta.tool_calls or ():
+                # Some endpoints number every call 0 but give each an identifier.
+                index = part.index if part.index is not None else len(self._calls)
+                known = self._calls.get(index)
+                if known is not None and part.id and known["id"] and part.id != known["id"]:
+                    index = max(self._calls) + 1
+                call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
+                call["id"] = part.id or call["id"]
+                if part.function is not None:
+                    call["name"] += part.function.name or ""
+                    call["arguments"] += part.function.arguments or ""
+
+    def reply(self) -> Reply:
+        text = "".join(self._text)
+        calls: list[JsonObject] = [
+            {
+                "id": call["id"] or f"call_{self._place}_{index}",
+                "type": "function",
+                "function": {"name": call["name"] or "unnamed", "arguments": call["arguments"]},
+            }
+            for index, call in sorted(self._calls.items())
+        ]
+        # Without text the field is left out: OpenAI takes null there, llama.cpp's server does not.
+        message: JsonObject = {"role": "assistant", "content": text} if text or not calls else {"role": "assistant"}
+        if calls:
+            message["tool_calls"] = cast("Json", calls)
+        return Reply(text=text, items=(message,), calls=tuple(calls), usage=self._usage, cut=self._finish == "length")
+
+
+class ResponsesModel(_Client):
+    """Responses, without state at the endpoint: the conversation is ours."""
+
+    dialect: DialectName = "openai_responses"
+
+    def say(self, text: str) -> JsonObject:
+        """A message of the user."""
+        return {"role": "user", "content": text}
+
+    def answer(self, messages: Sequence[JsonObject], notice: str | None) -> list[JsonObject]:
+        """Outputs of calls, and the notice behind them."""
+        return [*messages, self.say(notice_text(notice))] if notice else list(messages)
+
+    async def reply(
+        self, *, system: str, items: Sequence[JsonObject], tools: Sequence[JsonObject], take: TakeText
+    ) -> Reply:
+        """Asks once, as a stream."""
+        request: dict[str, Any] = {
+            "model": self.name,
+            "instructions": system,
+            "input": list(items),
+            "store": False,
+            "stream": True,
+            "include": ["reasoning.encrypted_content"],
+            **self.options,
+        }
+        if tools:
+            request["tools"] = list(tools)
+        response: Any = None
+        create: Any = self._client.responses.create
+        try:
+            async with await create(**request) as stream:
+                async for event in stream:
+                    if event.type == "response.output_text.delta":
+                        take(event.delta)
+                    elif event.type in {"response.completed", "response.incomplete", "response.failed"}:
+                        response = event.response
+        except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:
+            raise _model_error(error) from error
+        if response is None or response.status == "failed":
+            reason = response.error.message if response is not None and response.error else "the stream ended early"
+            raise ModelError(f"{self.name} gave no reply: {reason}.")
+        return _responses_reply(response)
+
+
+def _responses_reply(response: Any) -> Reply:  # noqa: ANN401 - the SDK's own type
+    items = [cast("JsonObject", item.model_dump(mode="json", exclude_unset=True)) for item in response.output]
+    usage = response.usage
+    return Reply(
+        text=response.output_text,
+        items=tuple(items),
+        calls=tuple(item for item in items if item["type"] in {"function_call", "tool_search_call"}),
+        usage=Usage(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cached_tokens=usage.input_tokens_details.cached_tokens,
+        )
+        if usage
+        else Usage(),
+        cut=response.status == "incomplete",
+    )
+
+
+def _model_error(error: Exception) -> ModelError:
+    """Our error for one of the SDK's."""
+    if isinstance(error, openai.APIStatusError):
+        text = f"The endpoint answered {error.status_code}: {_told(error)}"
+        return ModelRefused(text) if error.status_code in _REFUSALS else ModelError(text)
+    return ModelError(f"The endpoint cannot be used: {' '.join(str(error).split())[:300] or type(error).__name__}.")
+
+
+def _told(error: openai.APIStatusError) -> str:
+    body: Any = error.body
+    text = body.get("message") if isinstance(body, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return " ".join(str(text or error.message).split())[:500]  # pyright: ignore[reportUnknownArgumentType]

@@ -1,0 +1,99 @@
+"""`toolcrib chat`: the reference agent in the terminal."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from toolcrib.cli.output import open_console
+from toolcrib.definitions import Json
+
+if TYPE_CHECKING:
+    from toolcrib.settings import Settings
+    from toolcrib.sources.base import Source
+
+Api = Literal["openai_chat", "openai_responses", "anthropic"]
+RevealOption = Literal["auto", "bridge", "native"]
+
+
+def chat(
+    prompt: Annotated[str | None, typer.Argument(help="One turn; without it, a conversation.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model name at the endpoint.")] = None,
+    endpoint: Annotated[str | None, typer.Option(help="Base address of the endpoint.")] = None,
+    api: Annotated[Api | None, typer.Option(help="Wire format of the endpoint.")] = None,
+    context: Annotated[int | None, typer.Option(min=1, help="Context window of the model, in tokens.")] = None,
+    reveal: Annotated[RevealOption | None, typer.Option(help="How deferred tools reach the model.")] = None,
+    workdir: Annotated[Path | None, typer.Option(help="Directory that the tools work in.")] = None,
+) -> None:
+    """Talks to a model that has the core tools on its bench and everything else in the crib.
+
+    Example: toolcrib chat --endpoint http://localhost:11434/v1 --model qwen3 "What is in this directory?"
+    """
+    settings, sources, lock = agent_configuration(
+        config, model=model, endpoint=endpoint, api=api, context=context, reveal=reveal, workdir=workdir
+    )
+    raise typer.Exit(asyncio.run(_converse(settings, sources, lock, prompt)))
+
+
+def agent_configuration(config: Path | None, **given: object) -> "tuple[Settings, list[Source], Path | None]":
+    """Settings, sources and lock file of an agent: a file, what the command line says, or neither.
+
+    Raises `ConfigError`.
+    """
+    from toolcrib.cli.cribs import DEFAULT_CONFIG
+    from toolcrib.config import load_settings, open_sources
+    from toolcrib.intake.pins import LOCK_NAME
+
+    path = config or (Path(DEFAULT_CONFIG) if Path(DEFAULT_CONFIG).exists() else None)
+    flags: dict[str, Json] = {
+        f"agent.{key}": value if isinstance(value, int) else str(value)
+        for key, value in given.items()
+        if value is not None
+    }
+    settings = load_settings(path, flags=flags).settings
+    lock = path.parent / (settings.lock or LOCK_NAME) if path else None
+    return settings, list(open_sources(settings)), lock
+
+
+async def _converse(settings: "Settings", sources: "list[Source]", lock: Path | None, prompt: str | None) -> int:
+    from toolcrib.agent.host import open_host
+    from toolcrib.cli.feed import TerminalView
+    from toolcrib.cli.person import Person
+    from toolcrib.errors import ModelError
+
+    person = Person()
+    there = sys.stdin.isatty()
+    view = TerminalView(open_console())
+    # Without a terminal nobody can answer, and a piped line must never be taken for an approval.
+    async with open_host(
+        settings,
+        sources,
+        asker=person.clarify if there else None,
+        approver=person.approve if there else None,
+        view=view,
+        lock=lock,
+    ) as host:
+        view.watch(host)
+        view.line(f"{host.model.name} at {host.model.endpoint}; window {host.session.window or 'unknown'}")
+        failed = False
+        while True:
+            try:
+                text = prompt if prompt is not None else await person.line("you> " if there else "")
+            except EOFError:
+                return int(failed)
+            if text.strip() in {"/quit", "/exit"}:
+                return int(failed)
+            if text.strip():
+                try:
+                    report = await host.agent.run(text)
+                    failed = report.outcome != "completed"
+                except ModelError as error:
+                    failed = True
+                    view.note(str(error))
+                view.end()
+                view.line(f"  {host.agent.account}")
+            if prompt is not None:
+                return int(failed)

@@ -1,0 +1,83 @@
+"""`toolcrib run`: one unattended turn, for `cron` and its like."""
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolcrib.cli.chat import Api, RevealOption, agent_configuration
+from toolcrib.cli.output import open_console, print_json
+
+
+def run(
+    task: Annotated[Path, typer.Option(help="File that holds the task, in words.")],
+    config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
+    enabled_toolsets: Annotated[
+        list[str] | None, typer.Option(help="The only toolsets that the turn may have; repeat or separate by commas.")
+    ] = None,
+    require: Annotated[
+        list[str] | None, typer.Option(help="A tool without which the turn must not start; repeatable.")
+    ] = None,
+    record: Annotated[Path | None, typer.Option(help="File for the record of the run, as JSON.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model name at the endpoint.")] = None,
+    endpoint: Annotated[str | None, typer.Option(help="Base address of the endpoint.")] = None,
+    api: Annotated[Api | None, typer.Option(help="Wire format of the endpoint.")] = None,
+    context: Annotated[int | None, typer.Option(min=1, help="Context window of the model, in tokens.")] = None,
+    reveal: Annotated[RevealOption | None, typer.Option(help="How deferred tools reach the model.")] = None,
+    workdir: Annotated[Path | None, typer.Option(help="Directory that the tools work in.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
+) -> None:
+    """Runs one task unattended, with its own narrow scope, and says what really happened.
+
+    Exit code 1: a required tool is missing (no model was asked), an approval was needed that nobody could give, or
+    the model failed.
+
+    Example: toolcrib run --task nightly.md --enabled-toolsets mcp-github --require create_issue --record run.json
+    """
+    from toolcrib.agent.schedule import run_task
+    from toolcrib.cli.feed import TerminalView
+    from toolcrib.errors import ConfigError
+
+    try:
+        text = task.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{task}: cannot be read: {error}.") from None
+    if not text:
+        raise ConfigError(f"{task}: holds no task.")
+    settings, sources, lock = agent_configuration(
+        config, model=model, endpoint=endpoint, api=api, context=context, reveal=reveal, workdir=workdir
+    )
+    view = None if json else TerminalView(open_console())
+    done = asyncio.run(
+        run_task(
+            text,
+            settings,
+            sources,
+            clock=time.time,
+            view=view,
+            opened=view.watch if view else None,
+            enabled_toolsets=_several(enabled_toolsets),
+            required_tools=_several(require) or (),
+            lock=lock,
+        )
+    )
+    if view is not None:
+        view.end()
+    if record is not None:
+        import orjson
+
+        record.write_bytes(orjson.dumps(done.as_json(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    if json:
+        print_json(done.as_json())
+    if not done.succeeded:
+        sys.stderr.write(f"toolcrib: {done.outcome}: {done.reason}\n")
+        raise typer.Exit(1)
+
+
+def _several(values: list[str] | None) -> list[str] | None:
+    if values is None:
+        return None
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]

@@ -1,0 +1,78 @@
+from types import SimpleNamespace
+
+import pytest
+
+from toolcrib.agent.models import open_model, told_window, window_of
+from toolcrib.agent.openai_client import _Gathered
+from toolcrib.errors import ConfigError
+from toolcrib.settings import AgentSettings
+
+
+@pytest.mark.requirement("S14")
+def test_the_window_comes_from_the_operator_then_the_endpoint_then_the_table() -> None:
+    assert window_of("claude-sonnet-4-5", configured=1_000, told=2_000) == 1_000
+    assert window_of("claude-sonnet-4-5", told=2_000) == 2_000
+    assert window_of("claude-sonnet-4-5") == 200_000
+    assert window_of("anthropic/claude-sonnet-4-5") == 200_000
+    assert window_of("qwen3:8b") == 262_144
+    assert window_of("a-model-that-nobody-knows") is None
+
+
+@pytest.mark.requirement("S14")
+@pytest.mark.parametrize(
+    ("entry", "window"),
+    [
+        ({"max_model_len": 8_192}, 8_192),
+        ({"context_length": 131_072}, 131_072),
+        ({"meta": {"n_ctx_train": 4_096}}, 4_096),
+        ({"id": "m"}, None),
+        ({"max_model_len": True}, None),
+        ("text", None),
+    ],
+)
+def test_endpoints_tell_their_window_in_different_words(entry: object, window: int | None) -> None:
+    assert told_window(entry) == window
+
+
+def test_a_model_must_be_named_and_a_key_comes_from_the_environment_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    with pytest.raises(ConfigError, match="--model"):
+        open_model(AgentSettings())
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+        open_model(AgentSettings(model="gpt-5.4"))
+    with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
+        open_model(AgentSettings(model="claude-opus-5", api="anthropic"))
+    with pytest.raises(ConfigError, match="MY_KEY"):
+        open_model(AgentSettings(model="m", endpoint="http://127.0.0.1:1", key_env="MY_KEY"))
+
+
+def chunk(*parts: dict[str, object], text: str | None = None, finish: str | None = None) -> object:
+    calls = [
+        SimpleNamespace(index=part.get("index"), id=part.get("id"), function=SimpleNamespace(name=part.get("name"), arguments=part.get("arguments")))
+        for part in parts
+    ]  # fmt: skip
+    delta = SimpleNamespace(content=text, tool_calls=calls or None)
+    return SimpleNamespace(usage=None, choices=[SimpleNamespace(finish_reason=finish, delta=delta)])
+
+
+@pytest.mark.requirement("X28")
+def test_calls_that_an_endpoint_numbers_or_names_badly_are_kept_apart() -> None:
+    gathered = _Gathered(3)
+    said: list[str] = []
+    gathered.take(chunk(text="Let me see."), said.append)
+    gathered.take(chunk({"index": 0, "id": "a", "name": "one", "arguments": "{}"}), said.append)
+    gathered.take(chunk({"index": 0, "id": "b", "name": "two", "arguments": "{}"}), said.append)
+    gathered.take(chunk({"index": None, "id": None, "name": None, "arguments": None}, finish="length"), said.append)
+    reply = gathered.reply()
+    assert said == ["Let me see."]
+    assert reply.cut
+    assert [(call["id"], call["function"]["name"]) for call in reply.calls] == [
+        ("a", "one"),
+        ("b", "two"),
+        ("call_3_2", "unnamed"),
+    ]
+
+
+def test_an_empty_reply_is_still_a_message() -> None:
+    assert _Gathered(0).reply().items == ({"role": "assistant", "content": ""},)

@@ -1,0 +1,72 @@
+import pytest
+from tests.agent.talk import issues
+
+from toolcrib.agent.prompts import show_arguments, visible
+from toolcrib.cli.person import Person
+from toolcrib.crib import Crib
+from toolcrib.settings import ApprovalSettings, Settings
+
+
+@pytest.mark.requirement("X28")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain ünïcode 漢字", "plain ünïcode 漢字"),
+        ("a\x1b[2Kb", "a\\x1b[2Kb"),
+        ("a\rb", "a\\x0db"),
+        ("a\u202eb", "a\\u{202e}b"),
+        ("a\u200bb", "a\\u{200b}b"),
+        ("a\u3164b", "a\\u{3164}b"),
+        ("a\u00a0b", "a\\xa0b"),
+        ("a\U000e0041b", "a\\u{e0041}b"),
+        ("a\ud800b", "a\\u{d800}b"),
+    ],
+)
+def test_what_a_terminal_hides_or_obeys_is_shown(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@pytest.mark.requirement("X28")
+def test_arguments_are_shown_whole() -> None:
+    command = "echo start\n" + "true\n" * 500 + "rm -rf /\x1b[1A\x1b[2K"
+    shown = show_arguments({"command": command, "workdir": "."})
+    assert "rm -rf /" in shown
+    assert "\x1b" not in shown
+    assert '"workdir": "."' in shown
+
+
+@pytest.mark.requirement("X28", "X14")
+async def test_a_person_sees_the_real_tool_behind_the_bridge_and_only_yes_is_yes() -> None:
+    for answer, ran in (("y", True), ("YES", True), ("", False), ("n", False), ("yep", False), (None, False)):
+        written: list[str] = []
+
+        def read(prompt: str, answer: str | None = answer) -> str:
+            if answer is None:
+                raise EOFError
+            return answer
+
+        person = Person(read=read, write=written.append)
+        rules = ApprovalSettings(rules={"tracker/*": "ask"})
+        async with Crib(issues(), settings=Settings(approvals=rules), approver=person.approve) as crib:
+            call = {"id": "1", "name": "tool_call", "arguments": {"name": "create_issue", "arguments": {"title": "Le\x1bak"}}}  # fmt: skip
+            (done,) = await crib.session().execute([call])
+            assert done.result.is_error is not ran
+        (text,) = written
+        assert "tracker__create_issue  (toolset tracker, called by the model through tool_call" in text
+        assert '"title": "Le\\u001bak"' in text
+
+
+@pytest.mark.requirement("X28")
+async def test_two_questions_never_overlap() -> None:
+    import asyncio
+
+    order: list[str] = []
+
+    def read(prompt: str) -> str:
+        order.append("read")
+        return "1"
+
+    person = Person(read=read, write=lambda text: order.append("ask"))
+    answers = await asyncio.gather(person.clarify("a?", ["red", "blue"]), person.clarify("b?", []))
+    assert answers == ["red", "1"]
+    assert order == ["ask", "read", "ask", "read"]
