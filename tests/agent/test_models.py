@@ -61,7 +61,8 @@ def test_calls_that_an_endpoint_numbers_or_names_badly_are_kept_apart() -> None:
     gathered = _Gathered(3)
     said: list[str] = []
     gathered.take(chunk(text="Let me see."), said.append)
-    gathered.take(chunk({"index": 0, "id": "a", "name": "one", "arguments": "{}"}), said.append)
+    gathered.take(chunk({"index": 0, "id": "a", "name": "one", "arguments": "{"}), said.append)
+    gathered.take(chunk({"index": 0, "id": "a", "name": "one", "arguments": "}"}), said.append)
     gathered.take(chunk({"index": 0, "id": "b", "name": "two", "arguments": "{}"}), said.append)
     gathered.take(chunk({"index": None, "id": None, "name": None, "arguments": None}, finish="length"), said.append)
     reply = gathered.reply()

@@ -114,7 +114,9 @@ class _Gathered:
                 call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
                 call["id"] = part.id or call["id"]
                 if part.function is not None:
-                    call["name"] += part.function.name or ""
+                    # llama.cpp's Python server sends the whole name again with every piece.
+                    if part.function.name and part.function.name != call["name"]:
+                        call["name"] += part.function.name
                     call["arguments"] += part.function.arguments or ""
 
     def reply(self) -> Reply:
