@@ -43,6 +43,13 @@ IMPLEMENTED = {
     "X14": "approval binds to what finally runs, once, with expiry",
     "X15": "activity: one event per stage",
     "X21": "intake: what is hidden, changed or new is found, reported and held back before a model reads it",
+    # The gateway
+    "X16": "MCP 2026-07-28 and 2025-11-25 on one endpoint; the official conformance suite passes",
+    "X17": "upstreams: stdio and HTTP, supervised, last good list kept; no upstream request for a search",
+    "X18": "definitions and results pass through losslessly",
+    "X19": "profiles: credential to principal to scope; tokens hashed; Host and Origin checked",
+    "X20": "prompts and resources of upstreams are passed on, prefixed",
+    "X22": "approvals through the gateway, by elicitation where the client has it",
     # Seeing and deciding
     "X23": "audit: what the attached servers cost, and what tool search would save",
     "X24": "install and uninstall: the gateway in front of a client's servers, undone to the byte",

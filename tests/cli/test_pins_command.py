@@ -1,6 +1,7 @@
 """`toolcrib pins` as a user meets it."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def test_a_first_approval_writes_the_lock_and_leaves_no_difference(place: Path) 
     assert pins(place, "approve", "--all").returncode == 0
     after = pins(place, "diff", "--json")
     assert after.returncode == 0
-    assert json.loads(after.stdout) == {"lock": "toolcrib.lock", "exists": True, "differences": []}
+    assert json.loads(after.stdout) == {"lock": "toolcrib.lock", "exists": True, "problems": [], "differences": []}
 
 
 def test_a_change_is_shown_with_its_part_and_its_text_and_approved_by_name(place: Path) -> None:
@@ -95,3 +96,40 @@ def test_the_lock_lies_beside_the_configuration(place: Path) -> None:
 def test_every_command_of_the_group_has_an_example() -> None:
     for command in ("list", "diff", "approve"):
         assert "toolcrib pins " + command in toolcrib("pins", command, "--help").stdout
+
+
+BAD_UPSTREAM = Path(__file__).parents[1] / "fakes" / "bad_upstream.py"
+
+
+def serve(place: Path, *arguments: str, **servers: str) -> None:
+    """A configuration with one bad upstream for each server, by its mode."""
+    entries = {
+        name: {"command": sys.executable, "args": [str(BAD_UPSTREAM), "--mode", mode, *arguments]}
+        for name, mode in servers.items()
+    }
+    (place / "toolcrib.yaml").write_text(json.dumps({"mcpServers": entries, "pins": "enforce"}))
+
+
+def test_servers_are_started_asked_and_ended_and_their_launch_is_pinned(tmp_path: Path) -> None:
+    serve(tmp_path, good="ok", dead="exit_on_init")
+    answer = json.loads(toolcrib("pins", "approve", "--all", "--json", cwd=tmp_path).stdout)
+    assert [(row["kind"], row["name"]) for row in answer["approved"]] == [
+        ("launch", "mcp-dead"),
+        ("launch", "mcp-good"),
+        ("tool", "good__echo"),
+    ]
+    same = toolcrib("pins", "diff", cwd=tmp_path)
+    assert same.returncode == 0 and "mcp-dead could not be asked" in same.stdout
+
+
+@pytest.mark.requirement("C6")
+def test_another_command_line_holds_back_what_was_approved(tmp_path: Path) -> None:
+    serve(tmp_path, good="ok")
+    assert toolcrib("pins", "approve", "mcp-good", cwd=tmp_path).returncode == 0
+    serve(tmp_path, "--amount", "1", good="ok")
+    rows = json.loads(toolcrib("pins", "list", "--json", cwd=tmp_path).stdout)["pins"]
+    assert [(row["kind"], row["name"], row["state"]) for row in rows] == [
+        ("launch", "mcp-good", "changed"),
+        ("tool", "good__echo", "unchanged"),
+    ]
+    assert "launch configuration" in rows[1]["held_back"]

@@ -139,7 +139,7 @@ class BadUpstream:
         return {"tools": tools}
 
     def _tools(self) -> list[Message]:
-        version = self._lists % int(self.amount) if self.amount else self._lists
+        version = self._lists % int(self.amount) if int(self.amount) else self._lists
         said = f"Returns its message. Version {version}." if self.mode == "mutate_tools" else "Returns its message."
         message = {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]}
         return [tool("echo", said, message), *EXTRA_TOOLS.get(self.mode, nothing)(int(self.amount))]

@@ -3,6 +3,7 @@
 import typer
 
 from toolcrib.cli import (
+    audit,
     call,
     chat,
     config,
@@ -30,6 +31,7 @@ def build_app() -> typer.Typer:
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+    app.command("audit")(audit.build_command(audit.start_servers))
     app.command("tokens")(tokens.tokens)
     app.command("search")(search.search)
     app.command("describe")(describe.describe)

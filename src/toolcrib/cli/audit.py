@@ -77,6 +77,26 @@ def build_command(starter: Starter) -> Callable[..., None]:
     return audit
 
 
+def start_servers(entries: Mapping[str, JsonObject], *, done: Callable[[str], None]) -> "Mapping[str, Listed]":
+    """Starts real servers, with the gateway's own sources."""
+    import time
+
+    from toolcrib.audit.starting import Startable, build_starter
+    from toolcrib.config import build_settings
+    from toolcrib.sources.processes import Guard
+    from toolcrib.sources.servers import open_server
+    from toolcrib.sources.supervisor import Pace
+
+    guard = Guard()
+    pace = Pace(clock=time.monotonic)
+
+    def open_one(name: str, entry: JsonObject) -> Startable:
+        settings = build_settings({"mcpServers": {name: entry}}).mcpServers[name]
+        return open_server(name, settings, guard=guard, pace=pace)
+
+    return build_starter(open_one)(entries, done=done)
+
+
 def find_servers(files: Sequence[Path]) -> "tuple[Gathered, tuple[str, ...]]":
     """The servers of these files, or of every client here; and files that cannot be read. Raises `ConfigError`."""
     from toolcrib.cli.surroundings import read_surroundings

@@ -1,9 +1,10 @@
 """`toolcrib pins`: what was approved, what differs from it, and approving it."""
 
+import asyncio
 import logging
 import re
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,10 @@ from toolcrib.cli.output import open_console, print_json
 from toolcrib.definitions import JsonObject
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from toolcrib.crib import Crib
+    from toolcrib.intake.admission import HeldBack
     from toolcrib.intake.findings import Finding
     from toolcrib.intake.pins import Drift, Offer
 
@@ -44,8 +48,8 @@ def list_pins(tools: Tools = None, config: Config = None, lock: LockFile = None,
     Example: toolcrib pins list --json
     """
     state = _State(tools, config, lock)
-    findings = state.crib.screen()
-    held = {(item.toolset, item.name): item.reason for item in state.crib.held_back}
+    findings = state.findings()
+    held = {(item.toolset, item.name): item.reason for item in state.held_back}
     rows: list[JsonObject] = [
         {
             **_row(drift),
@@ -55,7 +59,7 @@ def list_pins(tools: Tools = None, config: Config = None, lock: LockFile = None,
         for drift in state.drifts
     ]
     if json:
-        print_json({"lock": str(state.path), "exists": state.exists, "pins": rows})
+        print_json({"lock": str(state.path), "exists": state.exists, "problems": state.problems(), "pins": rows})
         return
     console = open_console()
     for drift in state.drifts:
@@ -64,7 +68,7 @@ def list_pins(tools: Tools = None, config: Config = None, lock: LockFile = None,
             console.print(f"    held back: {held[(drift.toolset, drift.name)]}", markup=False)
         for finding in _of(findings, drift):
             console.print(f"    {_finding_line(finding)}", markup=False)
-    console.print(state.summary(), markup=False)
+    _conclude(console, state)
 
 
 def diff_pins(tools: Tools = None, config: Config = None, lock: LockFile = None, json: AsJson = False) -> None:
@@ -76,7 +80,9 @@ def diff_pins(tools: Tools = None, config: Config = None, lock: LockFile = None,
     differing = [drift for drift in state.drifts if drift.state != "unchanged"]
     if json:
         texts = [{**_row(drift), "description": state.description_of(drift)} for drift in differing]
-        print_json({"lock": str(state.path), "exists": state.exists, "differences": texts})
+        print_json(
+            {"lock": str(state.path), "exists": state.exists, "problems": state.problems(), "differences": texts}
+        )
     else:
         console = open_console()
         for drift in differing:
@@ -84,7 +90,7 @@ def diff_pins(tools: Tools = None, config: Config = None, lock: LockFile = None,
             text = state.description_of(drift)
             if drift.state in {"new", "changed"} and text:
                 console.print(f"    now: {text}", markup=False)
-        console.print(state.summary(), markup=False)
+        _conclude(console, state)
     if differing:
         raise typer.Exit(1)
 
@@ -159,12 +165,36 @@ class _State:
         named = lock or (Path(LOCK_NAME) if tools is not None else None)
         with _quiet():
             self.crib: Crib = open_crib(tools=tools, config=config, lock=named)
-            self.offers: Sequence[Offer] = self.crib.offers
+            asyncio.run(self._look())
         self.path: Path = named or self.crib.intake.path or Path(LOCK_NAME)
         found = read_lock(self.path)
         self.exists = found is not None
         self.lock: Lock = found or Lock()
         self.drifts: Sequence[Drift] = compare(self.offers, self.lock)
+
+    async def _look(self) -> None:
+        """Starts the servers, takes down what they offer, and ends them."""
+        from toolcrib.limits import CONNECT_S
+        from toolcrib.sources.mcp_source import McpSource
+
+        async with self.crib as crib:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CONNECT_S):
+                    await asyncio.gather(*(item.settled.wait() for item in crib.sources if isinstance(item, McpSource)))
+            self.offers: Sequence[Offer] = crib.offers
+            self.held_back: Sequence[HeldBack] = crib.held_back
+
+    def findings(self) -> Mapping[str, tuple["Finding", ...]]:
+        """Everything that screening finds, by tool."""
+        return self.crib.intake.findings([offer.toolset for offer in self.offers])
+
+    def problems(self) -> list[str]:
+        """Sources that could not be asked, and why."""
+        return [
+            f"{offer.toolset.name} could not be asked: {offer.toolset.unavailable}"
+            for offer in self.offers
+            if offer.toolset.unavailable
+        ]
 
     def named(self, names: Sequence[str]) -> list["Drift"]:
         """The drifts that these names mean. Raises `ConfigError`."""
@@ -206,6 +236,12 @@ class _State:
         counts = {state: sum(drift.state == state for drift in self.drifts) for state in _MARKS}
         told = ", ".join(f"{count} {state}" for state, count in counts.items() if count) or "nothing to pin"
         return f"{self.path}{'' if self.exists else ' (does not exist yet)'}: {told}"
+
+
+def _conclude(console: "Console", state: _State) -> None:
+    for problem in state.problems():
+        console.print(problem, markup=False)
+    console.print(state.summary(), markup=False)
 
 
 def _row(drift: "Drift") -> JsonObject:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,8 @@ from toolcrib.gateway.approvals import ClientApprover
 from toolcrib.gateway.changes import ChangeFeed
 from toolcrib.gateway.profiles import Principal, Profiles
 from toolcrib.gateway.server import Gateway
-from toolcrib.limits import DRAIN_S, UPSTREAM_BODY_MAX_BYTES
+from toolcrib.intake.pins import LOCK_NAME
+from toolcrib.limits import UPSTREAM_BODY_MAX_BYTES
 from toolcrib.settings import Settings
 
 logger = logging.getLogger("toolcrib.gateway")
@@ -56,9 +57,10 @@ def gateway_settings(loaded: Loaded) -> Settings:
     return msgspec.structs.replace(settings, limits=limits)
 
 
-def open_gateway(settings: Settings) -> tuple[Crib, Gateway]:
+def open_gateway(settings: Settings, *, lock: Path | None = None) -> tuple[Crib, Gateway]:
     """The crib of these settings, and a gateway over it. Raises `ConfigError`."""
-    crib = Crib(*open_sources(settings), settings=settings, core=settings.tools.core or (), approver=ClientApprover())
+    core = settings.tools.core or ()
+    crib = Crib(*open_sources(settings), settings=settings, core=core, approver=ClientApprover(), lock=lock)
     profiles = Profiles(settings.profiles)
     profiles.check(crib)
     return crib, Gateway(crib, profiles)
@@ -73,8 +75,9 @@ async def run_gateway(options: Options) -> None:
     )
     for noisy in ("httpx2", "httpcore2", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    settings = gateway_settings(load_settings(_config_path(options)))
-    crib, gateway = open_gateway(settings)
+    path = _config_path(options)
+    settings = gateway_settings(load_settings(path))
+    crib, gateway = open_gateway(settings, lock=path.parent / (settings.lock or LOCK_NAME))
     principal = gateway.profiles.principal("local", options.profile)
     async with crib:
         changes = ChangeFeed(crib)
@@ -91,7 +94,7 @@ async def run_gateway(options: Options) -> None:
             else:
                 from toolcrib.gateway.stdio import serve_stdio
 
-                await _until(stop, serve_stdio(gateway, principal, changes), gateway)
+                await serve_stdio(gateway, principal, changes, stop)
         finally:
             changes.close()
 
@@ -114,23 +117,3 @@ async def _require_tools(gateway: Gateway, principal: Principal) -> None:
     missing = session.missing_tools()
     if missing:
         raise RequiredToolsMissing(missing)
-
-
-async def _until(stop: asyncio.Event, serving: Coroutine[None, None, None], gateway: Gateway) -> None:
-    """Serves until told to stop; what is under way may end first (K12)."""
-    task = asyncio.get_running_loop().create_task(serving)
-    stopped = asyncio.ensure_future(stop.wait())
-    await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    if not task.done():
-        await drain(gateway)
-        task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
-
-
-async def drain(gateway: Gateway) -> None:
-    """Waits for requests under way, but not for ever."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(DRAIN_S):
-            await gateway.idle.wait()

@@ -48,9 +48,6 @@ class Gateway:
         self.startup_wait_s = crib.settings.gateway.startup_wait
         self.in_flight = 0
         """Requests under way."""
-        self.idle = asyncio.Event()
-        """Set while nothing is under way."""
-        self.idle.set()
         self._places: dict[str, asyncio.Semaphore] = {}
         self._settled = False
         self._methods: Mapping[str, tuple[frozenset[Era], Handler]] = {
@@ -120,7 +117,6 @@ class Gateway:
         if handler is None or client.era not in eras:
             raise RpcError(METHOD_NOT_FOUND, f"There is no method {method[:80]}.")
         self.in_flight += 1
-        self.idle.clear()
         try:
             return self._complete(client, await handler(client, params, exchange))
         except SourceRefused as error:
@@ -131,8 +127,6 @@ class Gateway:
             raise RpcError(INTERNAL_ERROR, f"The server cannot be reached now: {error}") from None
         finally:
             self.in_flight -= 1
-            if not self.in_flight:
-                self.idle.set()
 
     def _complete(self, client: Client, result: bytes) -> bytes:
         """The result with the one field that every modern one has, if a server of the old era left it out."""

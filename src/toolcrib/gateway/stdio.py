@@ -8,6 +8,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import cast
 
 from msgspec import UnsetType
@@ -19,7 +20,7 @@ from toolcrib.gateway.envelope import require_envelope
 from toolcrib.gateway.profiles import Principal
 from toolcrib.gateway.relay import Client, ClientExchange
 from toolcrib.gateway.server import Gateway
-from toolcrib.limits import REQUEST_MAX_BYTES
+from toolcrib.limits import DRAIN_S, REQUEST_MAX_BYTES
 from toolcrib.sources.handshake import LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, MODERN_VERSION
 from toolcrib.sources.json_rpc import (
     INTERNAL_ERROR,
@@ -65,6 +66,11 @@ class StdioServer:
             self._write(
                 error_line(None, RpcError(INVALID_REQUEST, f"A message has at most {REQUEST_MAX_BYTES} bytes."))
             )
+
+    async def drain(self) -> None:
+        """Waits for what is under way, but not for ever (K12)."""
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=DRAIN_S)
 
     async def close(self) -> None:
         """Ends everything that is under way."""
@@ -171,8 +177,8 @@ class StdioServer:
         return self._client
 
 
-async def serve_stdio(gateway: Gateway, principal: Principal, changes: ChangeFeed) -> None:
-    """Serves the client on this process's standard input and output until its input ends."""
+async def serve_stdio(gateway: Gateway, principal: Principal, changes: ChangeFeed, stop: asyncio.Event) -> None:
+    """Serves the client on this process's standard input and output until its input ends or `stop` is set."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
@@ -183,9 +189,24 @@ async def serve_stdio(gateway: Gateway, principal: Principal, changes: ChangeFee
             transport.write(data)
 
     server = StdioServer(gateway, principal, write, changes)
+    stopped = loop.create_task(stop.wait())
     try:
-        while data := await reader.read(256 * 1024):
+        while not stop.is_set():
+            reading = loop.create_task(reader.read(256 * 1024))
+            await asyncio.wait({reading, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if not reading.done():
+                reading.cancel()
+                await server.drain()
+                break
+            data = reading.result()
+            if not data:
+                break
             server.feed(data)
     finally:
+        stopped.cancel()
         await server.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                while transport.get_write_buffer_size():  # noqa: ASYNC110 - the last bytes, on their way out
+                    await asyncio.sleep(0.01)
         transport.close()

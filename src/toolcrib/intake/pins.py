@@ -38,6 +38,7 @@ class Launch:
     args: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     """Names of the variables that are set; never their values."""
+    cwd: str | None = None
     url: str | None = None
     headers: tuple[str, ...] = ()
     """Names of the headers that are sent; never their values."""
@@ -51,6 +52,7 @@ class Launch:
                     "command": self.command,
                     "args": list(self.args),
                     "env": sorted(self.env),
+                    "cwd": self.cwd,
                     "url": _public_url(self.url),
                     "headers": sorted(name.lower() for name in self.headers),
                 }
@@ -132,7 +134,7 @@ def is_pinned(toolset: Toolset) -> bool:
 def compare_toolset(toolset: Toolset, pins: Mapping[str, Pin]) -> tuple[Drift, ...]:
     """How every tool of a toolset, and every pin without a tool, stands."""
     drifts = [_compare(tool, pins.get(tool.name)) for tool in toolset.tools]
-    if toolset.unavailable is None:
+    if toolset.tools and toolset.unavailable is None:  # a list that has not come yet has lost nothing
         gone = sorted(set(pins) - set(toolset.by_name))
         drifts.extend(Drift(kind="tool", toolset=toolset.name, name=name, state="removed") for name in gone)
     return tuple(drifts)

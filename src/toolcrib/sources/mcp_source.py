@@ -20,6 +20,7 @@ from toolcrib.definitions import Call, Json, JsonObject, Result, Skipped, Toolse
 from toolcrib.errors import SourceError, SourceRefused, ToolFailed
 from toolcrib.execution.dispatch import CallContext, Era, Exchange
 from toolcrib.intake.naming import safe_prefix
+from toolcrib.intake.pins import Launch
 from toolcrib.limits import IDLE_STOP_S, INPUT_ROUNDS, REFRESH_EVERY_S
 from toolcrib.sources.base import build_toolset, freeze_toolset
 from toolcrib.sources.handshake import Peer, modern_headers, read_list
@@ -72,12 +73,15 @@ class McpSource:
         connect: Connect,
         *,
         options: McpOptions | None = None,
+        launch: Launch | None = None,
         pace: Pace | None = None,
         clock: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
     ) -> None:
         self.server = server
         self.options = options or McpOptions()
+        self.launch = launch
+        """How it is started or reached: pinned with its tools (C6)."""
         self.settled = asyncio.Event()
         """Set as soon as the first start has succeeded or failed."""
         self.prompts: tuple[JsonObject, ...] = ()
@@ -268,6 +272,10 @@ class McpSource:
                 link, peer = await main.require()
                 await self._read_lists(link, peer, ("tools", "prompts", "resources"))
             except SourceError as error:
+                if main.link is not None:
+                    # It started, and ended while its lists were read.
+                    main.note_down(str(error))
+                    await main.stop()
                 self._mark(str(error))
             except (RpcError, TimeoutError) as error:
                 reason = f"its list cannot be read: {str(error) or 'no answer in time'}"

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from toolcrib.errors import ConfigError, SourceUnavailable
 from toolcrib.execution.dispatch import Era
+from toolcrib.intake.pins import Launch
 from toolcrib.settings import ServerSettings, Settings
 from toolcrib.sources.base import require_toolset_name
 from toolcrib.sources.link import Link, Listener
@@ -54,7 +55,19 @@ def open_server(name: str, entry: ServerSettings, *, guard: Guard, pace: Pace) -
         is_http=is_http and entry.type != "sse",
         trust=entry.trust,
     )
-    return McpSource(name, connect, options=options, pace=pace)
+    return McpSource(name, connect, options=options, launch=launch_of(entry), pace=pace)
+
+
+def launch_of(entry: ServerSettings) -> Launch:
+    """What an entry says about how its server is started or reached, without its secrets."""
+    return Launch(
+        command=entry.command,
+        args=entry.args,
+        env=tuple(entry.env),
+        cwd=entry.cwd,
+        url=entry.url,
+        headers=tuple(entry.headers),
+    )
 
 
 async def _connect(name: str, entry: ServerSettings, guard: Guard, listener: Listener, era: Era | None) -> Link:
