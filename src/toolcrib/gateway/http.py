@@ -330,7 +330,8 @@ class HttpApp:
 
 
 def _fold(scope: Scope) -> Mapping[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    # Blanks around a value are no part of it; parsers differ in whether they leave them.
+    return {name.decode("latin-1"): value.decode("latin-1").strip(" \t") for name, value in scope["headers"]}
 
 
 def _host_of(value: str) -> str:
