@@ -53,8 +53,8 @@ NAMES_PER_DESCRIBE = 10
 DESCRIBE_MAX_CHARS = 131_072
 """Whole answer of one `tool_describe`."""
 
-HIT_DESCRIPTION_MAX_CHARS = 200
-"""Description of a hit; the longest first sentence of 353 real connector tools has 329."""
+HIT_DESCRIPTION_MAX_CHARS = 160
+"""Description of a hit, at most its first sentence: half of 7,915 real first sentences have fewer than 80."""
 
 SIGNATURE_MAX_CHARS = 600
 """Signature of a hit. Required parameters are kept even beyond it."""
