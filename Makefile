@@ -20,8 +20,9 @@ $(READY): requirements-dev.lock pyproject.toml
 run: $(READY)    ## tell the story: 226 real tools for the price of three
 	$(BIN)/python examples/story.py
 
-test: check      ## lint, types and the whole suite
+test: check      ## lint, types and the whole suite, the adapters with their frameworks included
 	$(BIN)/python -X dev -W error -m pytest -n $(JOBS) -q
+	@$(MAKE) --no-print-directory test-adapters
 
 test-adapters: $(VENV)-adapters/.ready ## the adapters and their examples, with the real frameworks
 	$(VENV)-adapters/bin/basedpyright --pythonpath $(VENV)-adapters/bin/python $(FRAMEWORKS)
