@@ -29,6 +29,7 @@ LAYERS = [
     {"config", "session"},
     {"crib"},
     {"gateway", "agent", "adapters", "clients", "audit", "learning"},
+    {"doctor"},
     {"cli"},
 ]
 """From the inside out: a module may import its own layer and those above it in this list."""

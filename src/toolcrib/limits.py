@@ -321,3 +321,15 @@ AUDIT_CLOSE_S = 10.0
 """Seconds that a server may take to end before it is left to the system."""
 AUDIT_SAMPLE_SEARCHES = 25
 """Searches that the median cost of a search is taken from: enough for a stable figure, done in a moment."""
+
+# Doctor
+DOCTOR_START_S = 30.0
+"""Seconds that a server may take before it counts as not answering: most of 302 real ones take under six."""
+DOCTOR_ENDPOINT_S = 10.0
+"""Seconds for an embeddings endpoint that may first have to load its model."""
+DOCTOR_ITEMS = 10
+"""Findings of one kind that a page shows; all are in the JSON."""
+CLIENT_TOOLS_MAX = 128
+"""Tools that several clients and model APIs take in one request."""
+CLIENT_NAME_MAX_CHARS = 64
+"""Characters of a tool's name that model APIs take, the client's prefix included."""

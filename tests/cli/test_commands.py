@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.core
+import typer.main
 from tests.factories import definition
+
+from toolcrib.cli.app import build_app
 
 KEYS = {
     "n_tools",
@@ -137,15 +141,18 @@ def test_a_definition_that_cannot_be_used_is_reported_and_the_rest_counted(tmp_p
     assert "left out: tools/tool_call: the name `tool_call` is reserved" in " ".join(run.stdout.split())
 
 
+def commands_of(app: Any, *names: str) -> list[tuple[tuple[str, ...], str]]:
+    """Every command, those of groups too, with its help."""
+    if isinstance(app, typer.core.TyperGroup):
+        return [found for name, inner in app.commands.items() for found in commands_of(inner, *names, name)]
+    return [(names, app.help or "")]
+
+
 def test_every_command_has_help_with_an_example() -> None:
-    listed = toolcrib("--help").stdout.split("Commands:")[1].splitlines()
-    commands = [
-        line.split()[0] for line in listed if line.startswith("  ") and not line.startswith("   ") and line.strip()
-    ]
-    assert {"tokens", "search", "describe", "version"} <= set(commands)
-    for command in commands:
-        help_text = toolcrib(command, "--help").stdout
-        assert command == "version" or "Example: toolcrib " in help_text or "Commands:" in help_text, command
+    found = commands_of(typer.main.get_command(build_app()))
+    assert {"tokens", "search", "describe", "doctor", "pins approve"} <= {" ".join(names) for names, _ in found}
+    for names, text in found:
+        assert names == ("version",) or f"toolcrib {' '.join(names)}" in text.split("Example")[-1], names
 
 
 def test_version_prints_the_version() -> None:
