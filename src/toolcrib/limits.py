@@ -25,6 +25,9 @@ TOOLS_PER_TOOLSET = 25_000
 EXCERPT_MAX_CHARS = 120
 """Text that a screening finding quotes: enough to recognise the place, too little to be a second payload."""
 
+SCREENED_KEPT = 250_000
+"""Tools whose screening is kept by content; most have nothing to keep."""
+
 SCREENED_MAX_CHARS = 131_072
 """Characters of one definition that the phrase rules read, which takes them at most some tens of milliseconds. The
 largest of 7,915 real definitions has 94,000; what is not read is reported as such."""
