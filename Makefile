@@ -23,8 +23,9 @@ run: $(READY)    ## serve 250 real tools on loopback, with a configuration to pa
 story: $(READY)  ## tell the story in the terminal: a scripted model and 236 real tools
 	@$(BIN)/python examples/story.py
 
-test: check      ## lint, types and the whole suite
+test: check      ## lint, types and the whole suite, the adapters with their frameworks included
 	$(BIN)/python -X dev -W error -m pytest -n $(JOBS) -q
+	@$(MAKE) --no-print-directory test-adapters
 
 test-adapters: $(VENV)-adapters/.ready ## the adapters and their examples, with the real frameworks
 	$(VENV)-adapters/bin/basedpyright --pythonpath $(VENV)-adapters/bin/python $(FRAMEWORKS)

@@ -27,7 +27,7 @@ from toolcrib.retrieval.signature import build_signature, compact_parameters
 from toolcrib.settings import ToolSearchSettings
 from toolcrib.tokens import estimate_tokens
 
-_SCHEMA_COMFORT_TOKENS = 400
+_SCHEMA_COMFORT_TOKENS = 300
 """Below this size an answer may grow by the schemas of further hits; the first hit's may take the whole budget."""
 
 _TOOLSETS_NAMED = 20

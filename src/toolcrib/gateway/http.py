@@ -190,8 +190,8 @@ class HttpApp:
             envelope = read_envelope(body)
             if isinstance(envelope.id, int | str):
                 identifier = envelope.id
-            require_distinct_keys(body)
             params = read_object(envelope.params)
+            require_distinct_keys(body, envelope, params)
             meta = params.get("_meta")
             version = headers.get("mcp-protocol-version")
             if version == MODERN_VERSION or (isinstance(meta, Mapping) and META_VERSION in meta):
@@ -330,7 +330,8 @@ class HttpApp:
 
 
 def _fold(scope: Scope) -> Mapping[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    # Blanks around a value are no part of it; parsers differ in whether they leave them.
+    return {name.decode("latin-1"): value.decode("latin-1").strip(" \t") for name, value in scope["headers"]}
 
 
 def _host_of(value: str) -> str:

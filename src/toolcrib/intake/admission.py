@@ -21,11 +21,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from toolcrib.definitions import Tool, Toolset
+from toolcrib.definitions import Fingerprint, Tool, Toolset
 from toolcrib.errors import ConfigError
 from toolcrib.intake.findings import Finding
 from toolcrib.intake.pins import Drift, Lock, Offer, compare_launch, compare_toolset, is_pinned, read_lock
 from toolcrib.intake.screening import find_hard, screen_together, screen_toolset
+from toolcrib.limits import SCREENED_KEPT
 from toolcrib.settings import PinMode, ScreeningMode
 
 logger = logging.getLogger("toolcrib")
@@ -74,6 +75,7 @@ class Intake:
         self._stamp = self._stat()
         self._lock = self._read()
         self._verdicts: WeakKeyDictionary[Toolset, _Verdict] = WeakKeyDictionary()
+        self._hard: dict[Fingerprint, tuple[Finding, ...]] = {}
         self._screened: WeakKeyDictionary[Toolset, Mapping[str, tuple[Finding, ...]]] = WeakKeyDictionary()
 
     @property
@@ -159,7 +161,9 @@ class Intake:
 
     def _holding(self, toolset: Toolset) -> Mapping[str, tuple[Finding, ...]]:
         if self.screening == "hold":
-            return find_hard(toolset)
+            if len(self._hard) > SCREENED_KEPT:
+                self._hard.clear()
+            return find_hard(toolset, self._hard)
         return self._screen(toolset) if self.screening == "strict" else {}
 
     def _screen(self, toolset: Toolset) -> Mapping[str, tuple[Finding, ...]]:

@@ -35,6 +35,12 @@ def decoded_texts(text: str) -> Iterator[tuple[str, int, int, str]]:
                 return
 
 
+def is_encoded_run(run: str) -> bool:
+    """Whether a run of letters and digits is readable text in another notation."""
+    inner = _from_run(run[:DECODED_MAX_CHARS])
+    return inner is not None and _is_readable(inner)
+
+
 def _from_run(run: str) -> str | None:
     """A run of letters and digits: hexadecimal if it can be, else Base64, else an identifier."""
     try:

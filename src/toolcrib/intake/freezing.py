@@ -1,11 +1,10 @@
 """From a source's JSON to a frozen `Tool`: bounded, checked, and without losing a field.
 
 The common case costs one encoding and one digest. Whether a definition is too deep, too large or refers to somewhere
-else is first asked of its bytes (few brackets cannot nest deeply; no `$ref` cannot point anywhere); only a definition
-that fails that question is walked.
+else is first asked of its bytes (few brackets cannot nest deeply; no `$ref` cannot point anywhere; a NaN is written
+as null and does not come back); only a definition that fails that question is walked.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import cast
@@ -33,7 +32,6 @@ from toolcrib.intake.naming import exposed_name
 from toolcrib.limits import DEFINITION_MAX_BYTES, DESCRIPTION_MAX_CHARS, SCHEMA_MAX_DEPTH, SCHEMA_MAX_NODES
 
 _WRAPPER_CHARS = len('{"type":"function","function":{"name":,"description":,"parameters":}}')
-_SUSPICIOUS = re.compile(rb'"\$(?:dynamicR|r)ef"|[:,\[]null')
 _LITERALS = frozenset({"enum", "const", "default", "examples", "example"})
 """Keywords whose content is data, not schema."""
 
@@ -98,7 +96,13 @@ def _encode(definition: JsonObject) -> bytes:
         raise DefinitionError(f"the definition has {len(encoded)} bytes; at most {DEFINITION_MAX_BYTES} are taken")
     containers = encoded.count(b"{") + encoded.count(b"[")
     values = encoded.count(b",") + containers
-    if containers > SCHEMA_MAX_DEPTH or values > SCHEMA_MAX_NODES or _SUSPICIOUS.search(encoded):
+    if (
+        containers > SCHEMA_MAX_DEPTH
+        or values > SCHEMA_MAX_NODES
+        or b'$ref"' in encoded
+        or b'$dynamicRef"' in encoded
+        or (b"null" in encoded and orjson.loads(encoded) != definition)
+    ):
         _require_bounded(definition)
     return encoded
 

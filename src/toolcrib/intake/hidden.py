@@ -13,6 +13,7 @@ from toolcrib.intake.findings import OTHER_INVISIBLE, Finding, Severity, excerpt
 
 _SUSPECT = frozenset({"Cf", "Co", "Cn", "Cc", "Cs", "Zl", "Zp"})
 _HONEST_CONTROLS = frozenset("\t\n\r")
+_PLAIN = _HONEST_CONTROLS | frozenset(map(chr, range(0x20, 0x7F)))
 _ZWNJ, _ZWJ = "\u200c", "\u200d"
 _MARKS_OF_DIRECTION = frozenset("\u200e\u200f\u061c")
 _ISOLATES = frozenset("\u2066\u2067\u2068\u2069")
@@ -69,7 +70,7 @@ def find_hidden(path: str, text: str) -> Iterator[Finding]:
 
 def has_suspects(text: str) -> bool:
     """Whether there is any character that could be a finding: asked of a whole definition."""
-    return any(_is_suspect(char) for char in set(text))
+    return any(_is_suspect(char) for char in set(text) - _PLAIN)
 
 
 def _has_controls(text: str) -> bool:

@@ -7,19 +7,20 @@ Nothing here decides what happens: that is `toolcrib.intake.admission`.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from itertools import pairwise
 
-from toolcrib.definitions import Tool, Toolset
+import orjson
+
+from toolcrib.definitions import Fingerprint, Tool, Toolset
 from toolcrib.intake.encoded import decoded_texts
 from toolcrib.intake.findings import Finding, excerpt_of, make_visible, strings_of
+from toolcrib.intake.glance import has_controls, may_be_encoded, may_conceal, without_escapes
 from toolcrib.intake.hidden import find_hidden, has_suspects
 from toolcrib.intake.naming import fold, letters_of, skeleton
 from toolcrib.intake.phrases import find_encoded, find_padding, find_phrases, fold_text, may_hold_phrases
 from toolcrib.limits import SCREENED_MAX_CHARS
 
-_ESCAPED_CONTROL = re.compile(rb"\\(?:u00|[bf])|\x7f")
-"""How a control character looks in JSON; everything else that is hidden is not ASCII."""
 _BORDER = "\n\x1f\n"
 _WORD = re.compile(r"[^\W\d_]+")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]+)+")
@@ -32,6 +33,8 @@ _OVERRULES = re.compile(
     r"|always (?:set|use|add|pass|send|include|call)|change the|recipient|forward)\b",
     re.IGNORECASE,
 )
+_ORDER_MIN_CHARS = 12
+"""The shortest order to conceal: "hide from user" has more."""
 _DISTINCTIVE_CHARS = 8
 _CLONE_WORDS = 8
 _CLONE_LIKENESS = 0.8
@@ -50,12 +53,20 @@ def screen_toolset(toolset: Toolset) -> Mapping[str, tuple[Finding, ...]]:
     return {name: tuple(findings) for name, findings in found.items() if findings}
 
 
-def find_hard(toolset: Toolset) -> Mapping[str, tuple[Finding, ...]]:
+Known = MutableMapping[Fingerprint, tuple[Finding, ...]]
+"""Hard findings of single tools by content: what a changed toolset still has in common with the old one."""
+
+
+def find_hard(toolset: Toolset, known: Known | None = None) -> Mapping[str, tuple[Finding, ...]]:
     """The hard findings of `screen_toolset` alone, for a fraction of the time: fit to be asked before every serve."""
     found: dict[str, list[Finding]] = defaultdict(list)
+    kept: Known = {} if known is None else known
     for tool in toolset.tools:
-        if _may_be_hard(tool):
-            found[tool.name].extend(finding for finding in _screen(tool) if finding.severity == "hard")
+        findings = kept.get(tool.fingerprint)
+        if findings is None:
+            findings = kept[tool.fingerprint] = _find_hard(tool)
+        if findings:
+            found[tool.name].extend(findings)
     if not all(tool.leaf.isascii() for tool in toolset.tools):
         for name, finding in _find_look_alikes(toolset.tools):
             if finding.severity == "hard":
@@ -63,13 +74,26 @@ def find_hard(toolset: Toolset) -> Mapping[str, tuple[Finding, ...]]:
     return {name: tuple(findings) for name, findings in found.items() if findings}
 
 
+def _find_hard(tool: Tool) -> tuple[Finding, ...]:
+    return tuple(item for item in _screen(tool) if item.severity == "hard") if _may_be_hard(tool) else ()
+
+
 def _may_be_hard(tool: Tool) -> bool:
     """Asks the raw bytes what can make a finding hard: hidden or foreign characters, concealment, encoded orders."""
-    raw = tool.raw.decode()
-    if (not raw.isascii() and (not tool.leaf.isascii() or has_suspects(raw))) or _ESCAPED_CONTROL.search(tool.raw):
+    raw = tool.raw
+    if has_controls(raw) or not (raw.isascii() or (tool.leaf.isascii() and not has_suspects(raw.decode()))):
         return True
-    text = raw.replace("\\n", " ").replace("\\t", " ").replace("\\r", " ").replace("\\", "")
-    return may_hold_phrases(fold_text(text), only="conceal") or any(True for _ in decoded_texts(raw))
+    plain = without_escapes(raw)
+    if not plain.isascii() or may_conceal(plain):
+        # An order stands in one string: the patterns read only the strings that can hold it.
+        folded = (fold_text(part.decode()) for part in plain.split(b'"') if len(part) >= _ORDER_MIN_CHARS)
+        if any(may_conceal(text.encode()) and may_hold_phrases(text, only="conceal") for text in folded):
+            return True
+    return may_be_encoded(raw, plain) and any(True for _ in decoded_texts(_unescaped(raw)))
+
+
+def _unescaped(raw: bytes) -> str:
+    return _BORDER.join(text for _, text in strings_of(orjson.loads(raw)))
 
 
 def screen_together(toolsets: Sequence[Toolset]) -> Mapping[str, tuple[Finding, ...]]:
@@ -82,7 +106,7 @@ def screen_together(toolsets: Sequence[Toolset]) -> Mapping[str, tuple[Finding, 
 
 def _screen(tool: Tool) -> Iterator[Finding]:
     strings = list(strings_of(tool.definition))
-    if not tool.raw.isascii() or _ESCAPED_CONTROL.search(tool.raw):
+    if not tool.raw.isascii() or has_controls(tool.raw):
         for path, text in strings:
             yield from find_hidden(path, text)
             yield from _find_mixed(path, text)

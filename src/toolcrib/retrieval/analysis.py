@@ -10,22 +10,27 @@ Invariant: a field counts for a bounded amount however often it repeats a word (
 """
 
 import zlib
-from array import array
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.limits import ANALYSED_MAX_DOCUMENTS, FIELD_MAX_RUNS, RUN_MEMO_MAX_RUNS, VOCABULARY_MAX_TERMS
 from toolcrib.retrieval.base import Document
-from toolcrib.retrieval.text import family, normal_name, run_terms, runs_of
+from toolcrib.retrieval.text import ascii_runs, family, normal_name, plain_name, run_terms, runs_of
 
 HEADER_BYTES = 12
 """Bytes before the terms of an analysed document: three hashes of its names, 32 bits each."""
 BYTES_PER_TERM = 5
 """Four for the number, one for the impact."""
 _CODES = 255
+_BATCH = 256
+"""Documents analysed at once: enough to spread the cost of an array operation, small enough for the cache."""
+_FIELD_BITS = 3
+_TERM_BITS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +77,9 @@ def default_weights() -> FieldWeights:
 
 def name_hash(name: str) -> int:
     """A stable hash of a name without case and separators; 0 for a name with no letters."""
-    normal = normal_name(name)
-    return (zlib.crc32(normal.encode("utf-8", "surrogatepass")) or 1) if normal else 0
+    # The same bytes by a shorter way: three of these are made for every document.
+    normal = plain_name(name) if name.isascii() else normal_name(name).encode("utf-8", "surrogatepass")
+    return (zlib.crc32(normal) or 1) if normal else 0
 
 
 def names_of(document: Document) -> tuple[str, str, str]:
@@ -81,8 +87,11 @@ def names_of(document: Document) -> tuple[str, str, str]:
     return document.key, document.leaf, f"{document.toolset} {document.leaf}"
 
 
+FIELDS = ("name", "toolset", "description", "parameters", "nested", "aliases")
+
+
 def field_texts(document: Document) -> Iterable[tuple[str, str]]:
-    """Each field with its text."""
+    """Each field with its text, in the order of `FIELDS`."""
     return (
         ("name", document.leaf),
         ("toolset", document.toolset),
@@ -93,6 +102,18 @@ def field_texts(document: Document) -> Iterable[tuple[str, str]]:
     )
 
 
+class _Runs(dict[bytes | str, tuple[int, ...]]):
+    """The term numbers of runs; a run that is asked for the first time is taken apart then."""
+
+    def __init__(self, number: Callable[[str], tuple[int, ...]]) -> None:
+        super().__init__()
+        self._number = number
+
+    def __missing__(self, run: bytes | str) -> tuple[int, ...]:
+        numbers = self[run] = self._number(run if isinstance(run, str) else run.decode())
+        return numbers
+
+
 class Analyser:
     """Numbers terms and keeps analysed documents by digest; a number is never given anew.
 
@@ -100,11 +121,12 @@ class Analyser:
     impact of each term (`impact_table`). One object and five bytes a term keep 100,000 documents small.
     """
 
-    __slots__ = ("_documents", "_memo", "_variants", "_weights", "vocabulary")
+    __slots__ = ("_documents", "_fields", "_runs", "_variants", "_weights", "vocabulary")
 
     def __init__(self, weights: FieldWeights) -> None:
         self._weights = weights
-        self._memo: dict[str, tuple[int, ...]] = {}
+        self._fields = tuple(weights.fields[name] for name in FIELDS)
+        self._runs = _Runs(self._number)
         self._documents: dict[str, bytes] = {}
         self._variants: dict[str, tuple[int, ...]] = {}
         self.vocabulary: dict[str, int] = {}
@@ -116,16 +138,15 @@ class Analyser:
 
     def analyse(self, documents: Iterable[Document]) -> list[bytes]:
         """The analysed documents, from the cache where the content was seen before."""
-        cache = self._documents
-        found: list[bytes] = []
-        for document in documents:
-            known = cache.get(document.digest)
-            if known is None:
-                known = cache[document.digest] = self._analyse(document)
-            found.append(known)
-        if len(self._memo) > RUN_MEMO_MAX_RUNS:
-            self._memo = {}
-        return found
+        cache, given = self._documents, tuple(documents)
+        missing = {document.digest: document for document in given if document.digest not in cache}
+        news = tuple(missing.values())
+        for start in range(0, len(news), _BATCH):
+            batch = news[start : start + _BATCH]
+            cache.update(zip((document.digest for document in batch), self._analyse(batch), strict=True))
+        if len(self._runs) > RUN_MEMO_MAX_RUNS:
+            self._runs.clear()
+        return [cache[document.digest] for document in given]
 
     def family_numbers(self, key: str) -> tuple[int, ...]:
         """The numbers of all terms of a word family, in the order in which they were first seen."""
@@ -152,41 +173,51 @@ class Analyser:
         parts["name_coverage"] = self._weights.coverage * covered / len(named) if named else 0.0
         return parts
 
-    def _analyse(self, document: Document) -> bytes:
-        weights = self._weights
-        sums: dict[int, float] = {}
-        cover: dict[int, float] = {}
-        for name, text in field_texts(document):
-            if not text:
-                continue
-            shares = self._shares(text, weights.fields[name])
-            if name == "name" and shares:
-                cover = dict.fromkeys(shares, weights.coverage / len(shares))
-            for term, share in shares.items():
-                sums[term] = sums.get(term, 0.0) + share
-        half = weights.saturation
-        get = cover.get
-        scale = _CODES * (1.0 + weights.coverage) ** -0.5
-        codes = bytes(
-            int(scale * (value / (half + value) + get(term, 0.0)) ** 0.5 + 0.5) for term, value in sums.items()
-        )
-        header = array("I", [name_hash(name) for name in names_of(document)])
-        return header.tobytes() + array("i", sums).tobytes() + codes
+    def _analyse(self, batch: Sequence[Document]) -> Iterable[bytes]:
+        """All terms of a batch in one array, sorted by document, term and field, and summed up there."""
+        numbers: list[int] = []
+        ends: list[int] = []
+        for document in batch:
+            for _, text in field_texts(document):
+                if text:
+                    numbers += self._numbers(text)
+                ends.append(len(numbers))
+        lengths = np.diff(np.array(ends, dtype=np.int64), prepend=0)
+        each = self._worth(lengths.reshape(len(batch), -1)).ravel()
+        slots = np.repeat(np.arange(len(lengths)), lengths)
+        rows, fields = np.divmod(slots, len(FIELDS))
+        keys = (rows << _TERM_BITS) | (np.array(numbers, dtype=np.int64) << _FIELD_BITS) | fields
+        keys, counts = np.unique(keys, return_counts=True)
+        rows, fields = keys >> _TERM_BITS, keys & ((1 << _FIELD_BITS) - 1)
+        shares = counts * each[rows * len(FIELDS) + fields]
+        groups = np.flatnonzero(np.diff(keys >> _FIELD_BITS, prepend=-1))
+        sums = np.add.reduceat(shares, groups) if len(groups) else shares
+        named = np.bincount(rows[fields == 0], minlength=len(batch))
+        rows = rows[groups]
+        # The name is field 0, so a term of the name has its group begin with it.
+        cover = np.where(fields[groups] == 0, self._weights.coverage / np.maximum(named, 1)[rows], 0.0)
+        scale = _CODES * (1.0 + self._weights.coverage) ** -0.5
+        codes = (scale * np.sqrt(sums / (self._weights.saturation + sums) + cover) + 0.5).astype(np.uint8).tobytes()
+        terms = ((keys[groups] >> _FIELD_BITS) & ((1 << (_TERM_BITS - _FIELD_BITS)) - 1)).astype(np.int32).tobytes()
+        heads = np.array([name_hash(name) for document in batch for name in names_of(document)], dtype=np.uint32)
+        head = heads.tobytes()
+        bounds: list[int] = np.searchsorted(rows, np.arange(len(batch) + 1)).tolist()
+        for row, (start, stop) in enumerate(pairwise(bounds)):
+            yield head[row * HEADER_BYTES : (row + 1) * HEADER_BYTES] + terms[4 * start : 4 * stop] + codes[start:stop]
+
+    def _worth(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What one occurrence in each field is worth, by the number of terms in it."""
+        weight, pivot, share = np.array([(f.weight, f.pivot, f.length_share) for f in self._fields]).T
+        return weight / (1.0 - share + share * lengths / pivot)
+
+    def _numbers(self, text: str) -> list[int]:
+        runs = (ascii_runs(text) if text.isascii() else runs_of(text))[:FIELD_MAX_RUNS]
+        return list(chain.from_iterable(map(self._runs.__getitem__, runs)))
 
     def _shares(self, text: str, field: Field) -> dict[int, float]:
-        memo = self._memo
-        numbers: list[int] = []
-        for run in runs_of(text)[:FIELD_MAX_RUNS]:
-            known = memo.get(run)
-            if known is None:
-                known = memo[run] = self._number(run)
-            numbers += known
+        numbers = self._numbers(text)
         length = 1.0 - field.length_share + field.length_share * len(numbers) / field.pivot
-        each = field.weight / length
-        shares: dict[int, float] = {}
-        for number in numbers:
-            shares[number] = shares.get(number, 0.0) + each
-        return shares
+        return {number: count * field.weight / length for number, count in Counter(numbers).items()}
 
     def _number(self, run: str) -> tuple[int, ...]:
         vocabulary = self.vocabulary

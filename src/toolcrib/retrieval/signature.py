@@ -101,11 +101,11 @@ class _Writer:
 
 
 def build_signature(tool: Tool) -> Signature:
-    """The signature of a tool, under the name that a session knows it by."""
+    """The signature of a tool, under its source's own name: the exposed one stands beside it in every answer."""
     schema = tool.parameters
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
-        return Signature(f"{tool.name}()", exact=not set(schema) - _ANNOTATIONS)
+        return Signature(f"{tool.leaf}()", exact=not set(schema) - _ANNOTATIONS)
     required = _required(schema)
     writer = _Writer()
     if set(schema) - _ANNOTATIONS or required - set(properties):
@@ -122,7 +122,7 @@ def build_signature(tool: Tool) -> Signature:
             writer.exact = False
             break
         head.append(part)
-    return Signature(f"{tool.name}({', '.join(head)})", exact=writer.exact)
+    return Signature(f"{tool.leaf}({', '.join(head)})", exact=writer.exact)
 
 
 def _required(schema: Mapping[str, Json]) -> set[str]:

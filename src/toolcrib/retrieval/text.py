@@ -18,6 +18,9 @@ from toolcrib.limits import QUERY_MAX_CHARS, TERM_MAX_CHARS
 
 _RUNS = re.compile(r"[^\W_]+")
 _ASCII_RUNS = re.compile(r"[A-Za-z0-9]+")
+_SEPARATORS = bytes(code for code in range(128) if not chr(code).isalnum())
+_BLANKED = bytes(0x20 if code in _SEPARATORS else code for code in range(256))
+_LOWERED = bytes(range(256)).lower()
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+|[a-z]+|[0-9]+")
 # Scripts written without spaces between words, and Hangul, whose particles stick to the word.
 _DENSE = re.compile(
@@ -48,6 +51,16 @@ def query_terms(query: str) -> list[str]:
 def runs_of(text: str) -> list[str]:
     """The unbroken runs of letters and digits in a text: what `run_terms` takes apart."""
     return (_ASCII_RUNS if text.isascii() else _RUNS).findall(text)
+
+
+def ascii_runs(text: str) -> list[bytes]:
+    """The same for a text of ASCII characters, at a third of the cost."""
+    return text.encode().translate(_BLANKED).split()
+
+
+def plain_name(name: str) -> bytes:
+    """`normal_name` of an ASCII name, encoded."""
+    return name.encode().translate(_LOWERED, _SEPARATORS)
 
 
 def run_terms(run: str) -> tuple[str, ...]:
