@@ -28,6 +28,7 @@ LAYERS = [
     {"sources"},
     {"config", "session"},
     {"crib"},
+    {"terminal"},
     {"gateway", "agent", "adapters", "clients", "audit", "learning"},
     {"doctor"},
     {"cli"},

@@ -8,6 +8,7 @@ from rich.text import Text
 from toolcrib.doctor.checks import Check, State
 from toolcrib.doctor.examination import Diagnosis
 from toolcrib.intake.findings import make_visible
+from toolcrib.terminal import print_hanging
 
 _MARKS: dict[State, tuple[str, str]] = {
     "ok": ("ok", "green"),
@@ -15,7 +16,6 @@ _MARKS: dict[State, tuple[str, str]] = {
     "wrong": ("WRONG", "bold red"),
 }
 _WORST: tuple[State, ...] = ("wrong", "note", "ok")
-_INDENT = 2
 _MARK_WIDTH = 6
 
 
@@ -35,15 +35,7 @@ def render(diagnosis: Diagnosis, console: Console) -> None:
 
 def _print_check(check: Check, console: Console) -> None:
     word, style = _MARKS[check.state]
-    lines = [(word, style, make_visible(check.text))]
-    if check.action and check.state != "ok":
-        lines.append(("", "", f"→ {make_visible(check.action)}"))
-    elif check.action:
-        lines.append(("", "dim", f"→ {make_visible(check.action)}"))
-    for mark, mark_style, text in lines:
-        room = max(20, console.width - _INDENT - _MARK_WIDTH)
-        wrapped = Text(text, style="dim" if not mark and mark_style == "dim" else "").wrap(console, room)
-        for number, line in enumerate(wrapped):
-            head = Text(f"{'':{_INDENT}}{mark if not number else '':<{_MARK_WIDTH}}", style=mark_style)
-            line.rstrip()
-            console.print(Text.assemble(head, line), soft_wrap=True)
+    print_hanging(console, Text(f"  {word:<{_MARK_WIDTH}}", style=style), Text(make_visible(check.text)))
+    if check.action:
+        action = Text(make_visible(check.action), style="dim" if check.state == "ok" else "")
+        print_hanging(console, Text(f"  {'':{_MARK_WIDTH}}→ "), action)
