@@ -1,6 +1,9 @@
 """The commands as a user meets them: figures, JSON, exit codes, one sentence per error."""
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -157,3 +160,40 @@ def test_every_command_has_help_with_an_example() -> None:
 
 def test_version_prints_the_version() -> None:
     assert toolcrib("version").stdout.startswith("toolcrib 0.")
+
+
+def test_a_reader_that_goes_away_is_no_error(tools: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "toolcrib", "search", "open", "--tools", str(tools), "--retrieval", "lexical"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as run:
+        assert run.stdout is not None and run.stderr is not None
+        run.stdout.close()
+        assert run.stderr.read() == ""
+        assert run.wait(timeout=20) == 0
+
+
+def test_ctrl_c_ends_a_command_and_its_servers_without_a_traceback(tmp_path: Path) -> None:
+    upstream = Path(__file__).parents[1] / "fakes" / "bad_upstream.py"
+    entry = {"command": sys.executable, "args": [str(upstream), "--mode", "hang_init"]}
+    # It says that it is ready by starting its server, which a file shows.
+    marker = tmp_path / "started"
+    wrapper = f"import pathlib, runpy, sys; pathlib.Path({str(marker)!r}).touch(); sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    entry["args"] = ["-c", wrapper, *entry["args"]]
+    (tmp_path / "toolcrib.yaml").write_text(json.dumps({"mcpServers": {"slow": entry}}))
+    with subprocess.Popen(
+        [sys.executable, "-m", "toolcrib", "doctor"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path)},
+    ) as run:
+        while not marker.exists() and run.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                run.wait(timeout=0.05)
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=20)
+    assert (run.returncode, out, err) == (130, "", "")

@@ -62,9 +62,8 @@ def _print_match(number: int, match: JsonObject, console: "Console") -> None:
 
     from toolcrib.terminal import print_hanging
 
-    first = Text(f"{match['score']:.2f}  ", style="dim")
-    first.append(f"{match['signature']}", style="bold")
-    first.append(f"  [{match['toolset']}]", style="cyan")
+    signature, toolset = (f"{match['signature']}", "bold"), (f"  [{match['toolset']}]", "cyan")
+    first = Text.assemble((f"{match['score']:.2f}  ", "dim"), signature, toolset)
     print_hanging(console, Text(f"{number:>2}. "), first)
     print_hanging(console, Text("    "), Text(f"{match['description']}"))
     parts = match.get("evidence")
