@@ -40,9 +40,13 @@ NOUNS = [
     "policy",
 ]
 
+TOOLS_PER_SERVER = 40
+_VOCABULARY = 40_000
+"""Words of a real catalog of 20,000 tools."""
+
 
 def definitions(count: int, path: Path | None = None) -> list[JsonObject]:
-    """`count` OpenAI-style definitions with unique names; about 1,300 bytes each when made up."""
+    """`count` OpenAI-style definitions with unique names; about 1,000 bytes each when made up."""
     if path is not None:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()][:count]
         return [
@@ -55,7 +59,8 @@ def definitions(count: int, path: Path | None = None) -> list[JsonObject]:
             for n, row in enumerate(rows)
         ]
     rng = random.Random(7)
-    return [_made_up(number, rng) for number in range(count)]
+    words = _Words(rng)
+    return [_made_up(number, rng, words) for number in range(count)]
 
 
 def openai(name: str, description: str, schema: JsonObject, number: int) -> JsonObject:
@@ -65,16 +70,15 @@ def openai(name: str, description: str, schema: JsonObject, number: int) -> Json
     }
 
 
-def _made_up(number: int, rng: random.Random) -> JsonObject:
+def _made_up(number: int, rng: random.Random, words: "_Words") -> JsonObject:
     verb, noun = rng.choice(VERBS), rng.choice(NOUNS)
-    sentence = " ".join(rng.choices(NOUNS + VERBS, k=30))
     properties: JsonObject = {
-        f"{rng.choice(NOUNS)}_{n}": {
+        f"{words.draw(1)}_{rng.choice(NOUNS)}": {
             "type": rng.choice(["string", "integer", "boolean"]),
-            "description": " ".join(rng.choices(NOUNS, k=8)),
+            "description": f"The {rng.choice(NOUNS)} {words.draw(rng.randint(4, 14))}.",
             "default": None,
         }
-        for n in range(rng.randint(2, 10))
+        for _ in range(rng.randint(1, 10))
     }
     schema: JsonObject = {
         "type": "object",
@@ -82,4 +86,26 @@ def _made_up(number: int, rng: random.Random) -> JsonObject:
         "required": list(properties)[:2],
         "additionalProperties": False,
     }
-    return openai(f"{noun}_server__{verb}_{noun}", f"{verb.title()} a {noun}. {sentence}.", schema, number)
+    server = number // TOOLS_PER_SERVER
+    description = f"{verb.title()} a {noun} {words.draw(rng.randint(8, 40))}."
+    return openai(f"{noun}{server}_server__{verb}_{noun}_{words.draw(1)}", description, schema, number)
+
+
+class _Words:
+    """Made-up words with the frequencies of a language: few are common, most are rare (Zipf)."""
+
+    def __init__(self, rng: random.Random) -> None:
+        syllables = [first + vowel for first in "bcdfghklmnprstvz" for vowel in "aeiou"]
+        self._words = ["".join(rng.choices(syllables, k=rng.randint(2, 4))) for _ in range(_VOCABULARY)]
+        self._rng = rng
+
+    def draw(self, count: int) -> str:
+        # The logarithm of a Zipf rank is even.
+        return " ".join(self._words[int(_VOCABULARY ** self._rng.random()) - 1] for _ in range(count))
+
+
+def queries(count: int) -> list[str]:
+    """Searches as models write them: a verb, an object, and one or two words of the matter."""
+    rng = random.Random(11)
+    words = _Words(random.Random(7))
+    return [f"{rng.choice(VERBS)} {rng.choice(NOUNS)} {words.draw(rng.randint(1, 3))}" for _ in range(count)]

@@ -6,12 +6,12 @@ one that is out of scope cannot be told apart from here (X6).
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from toolcrib.definitions import Fingerprint, Tool, Toolset, fingerprint_of
-from toolcrib.intake.naming import fold
+from toolcrib.intake.naming import SEPARATOR, fold
 
 _NEAR_NAMES_SEARCHED = 5_000
 """Names that a misspelled one is compared with: keeps the answer to a typo under about 10 ms."""
@@ -54,16 +54,14 @@ class Catalog:
 
     def get(self, name: str) -> Tool | None:
         """The tool of exactly this exposed name."""
-        for toolset in self.toolsets:
-            if name.startswith(toolset.prefix):
-                tool = toolset.by_name.get(name)
-                if tool is not None:
-                    return tool
-        return None
+        toolsets = self._by_prefix
+        head, separator, _ = name.partition(SEPARATOR)
+        candidates = (*toolsets.get(head, ()), *toolsets.get("", ())) if separator else toolsets.get("", ())
+        return next((tool for toolset in candidates if (tool := toolset.by_name.get(name)) is not None), None)
 
     def toolset_of(self, tool: Tool) -> Toolset:
         """The snapshot that holds the tool."""
-        return next(toolset for toolset in self.toolsets if toolset.name == tool.toolset)
+        return self._by_toolset[tool.toolset]
 
     def resolve(self, name: str) -> Resolution:
         """What the name means: exactly, by its short form, or in another case or with other separators."""
@@ -74,6 +72,18 @@ class Catalog:
             if names:
                 return Resolution(tool=names[0]) if len(names) == 1 else Resolution(tool=None, candidates=names[:5])
         return Resolution(tool=None, candidates=self._near(fold(name)))
+
+    @cached_property
+    def _by_prefix(self) -> Mapping[str, Sequence[Toolset]]:
+        """A prefix never holds the separator, so what stands before it says where to look."""
+        groups: dict[str, list[Toolset]] = defaultdict(list)
+        for toolset in self.toolsets:
+            groups[toolset.prefix].append(toolset)
+        return groups
+
+    @cached_property
+    def _by_toolset(self) -> Mapping[str, Toolset]:
+        return {toolset.name: toolset for toolset in self.toolsets}
 
     @cached_property
     def _by_leaf(self) -> Mapping[str, tuple[Tool, ...]]:

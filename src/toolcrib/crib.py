@@ -380,9 +380,10 @@ class Crib:
             for toolset in snapshot
         ]
         self._owners = {toolset.name: source for toolset, source in pairs}
+        # Asked once per source: what a protocol has is looked up anew every time.
+        launches = {name: source.launch for name, source in self._sources.items() if isinstance(source, Launched)}
         self._offers = tuple(
-            Offer(toolset=toolset, source=source.name, launch=source.launch if isinstance(source, Launched) else None)
-            for toolset, source in pairs
+            Offer(toolset=toolset, source=source.name, launch=launches.get(source.name)) for toolset, source in pairs
         )
         self._admission = self.intake.admit(self._offers)
         self._inventory = build_inventory(self._admission.toolsets)

@@ -8,7 +8,7 @@ best ones their whole schema while the answer stays small (X3), and a hit that w
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import orjson
 
@@ -81,6 +81,8 @@ class Discovery:
         self._retriever: Retriever | None = None
         self._aliases = dict(aliases or {})
         self._indexes: WeakKeyDictionary[Catalog, Index] = WeakKeyDictionary()
+        self._last: ref[Catalog] | None = None
+        """The catalog that was indexed last: what it shares with the next is not made anew."""
         self._documents: WeakKeyDictionary[Toolset, tuple[Document, ...]] = WeakKeyDictionary()
 
     def rank(self, catalog: Catalog, query: str, *, limit: int, explain: bool = False) -> Ranking:
@@ -144,17 +146,22 @@ class Discovery:
     def _index(self, catalog: Catalog) -> Index:
         index = self._indexes.get(catalog)
         if index is None:
+            last = self._last() if self._last else None
+            before: dict[str, Toolset] = {toolset.name: toolset for toolset in last.toolsets} if last else {}
             if self._retriever is None:
                 self._retriever = self._make_retriever()
             index = self._indexes[catalog] = self._retriever.index(
-                [document for toolset in catalog.toolsets for document in self._documents_of(toolset)]
+                [document for toolset in catalog.toolsets for document in self._documents_of(toolset, before)]
             )
+            self._last = ref(catalog)
         return index
 
-    def _documents_of(self, toolset: Toolset) -> tuple[Document, ...]:
+    def _documents_of(self, toolset: Toolset, before: Mapping[str, Toolset]) -> tuple[Document, ...]:
         documents = self._documents.get(toolset)
         if documents is None:
-            documents = self._documents[toolset] = documents_of(toolset, self._aliases)
+            old = before.get(toolset.name)
+            known = self._documents.get(old, ()) if old is not None else ()
+            documents = self._documents[toolset] = documents_of(toolset, self._aliases, known)
         return documents
 
     def _body(

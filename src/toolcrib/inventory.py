@@ -38,7 +38,7 @@ def build_inventory(toolsets: Sequence[Toolset]) -> Inventory:
 
     Prefixes are unique, so only toolsets without one can meet.
     """
-    taken: dict[str, Toolset] = {}
+    taken: dict[str, Tool] = {}
     kept: list[Toolset] = []
     skipped: list[Skipped] = []
     prefixes = {toolset.prefix for toolset in toolsets if toolset.prefix}
@@ -46,13 +46,15 @@ def build_inventory(toolsets: Sequence[Toolset]) -> Inventory:
         if toolset.prefix:
             kept.append(toolset)
             continue
-        clashes = {
-            tool.name: taken[tool.name].name if tool.name in taken else "a prefix"
-            for tool in toolset.tools
-            if tool.name in taken or (tool.name.partition("__")[0] in prefixes and "__" in tool.name)
-        }
-        taken.update((tool.name, toolset) for tool in toolset.tools if tool.name not in clashes)
-        if clashes:
+        # Sets of names are compared as a whole: nearly always there is nothing to look into.
+        clashes: dict[str, str] = {name: taken[name].toolset for name in taken.keys() & toolset.by_name.keys()}
+        if prefixes:
+            borrowed = (name for name in toolset.by_name if "__" in name and name.partition("__")[0] in prefixes)
+            clashes = {**dict.fromkeys(borrowed, "a prefix"), **clashes}
+        if not clashes:
+            taken.update(toolset.by_name)
+        else:
+            taken.update((tool.name, tool) for tool in toolset.tools if tool.name not in clashes)
             skipped.extend(
                 Skipped(toolset=toolset.name, name=name, reason=f"the name is taken by `{owner}`")
                 for name, owner in sorted(clashes.items())
@@ -91,7 +93,9 @@ class Selector:
         )
 
     def _part(self, toolset: Toolset, scope: Scope) -> Parted:
-        scopes = self._parted.setdefault(toolset, {})
+        scopes = self._parted.get(toolset)
+        if scopes is None:
+            scopes = self._parted[toolset] = {}
         part = scopes.get(scope)
         if part is None:
             part = scopes[scope] = part_toolset(toolset, scope, self.core)

@@ -6,6 +6,7 @@ largest first: one huge server never costs a small one its names. Same catalog, 
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 from weakref import WeakKeyDictionary
@@ -56,12 +57,13 @@ class ListingRenderer:
         if mode == "off" or not catalog.toolsets:
             return NO_LISTING
         forms: dict[Toolset, Form] = dict.fromkeys(catalog.toolsets, "names")
-        total = sum(self._block(toolset, "names").chars for toolset in catalog.toolsets)
+        sizes = {toolset: self._block(toolset, "names").chars for toolset in catalog.toolsets}
+        total = sum(sizes.values())
         if total <= max_chars:
             lines_budget = max_chars if mode == "on" else min(max_chars, LINES_MAX_TOKENS * 4)
             self._grow(forms, total, lines_budget)
         else:
-            total = self._shrink(forms, total, max_chars)
+            total = self._shrink(forms, sizes, total, max_chars)
             if total > max_chars:
                 return self._toolsets_only(catalog, max_chars)
         blocks = [self._block(toolset, forms[toolset]) for toolset in catalog.toolsets]
@@ -81,12 +83,12 @@ class ListingRenderer:
             forms[toolset] = "lines"
             total += more
 
-    def _shrink(self, forms: dict[Toolset, Form], total: int, budget: int) -> int:
+    def _shrink(self, forms: dict[Toolset, Form], sizes: Mapping[Toolset, int], total: int, budget: int) -> int:
         """Takes the names of the largest toolsets first, until the rest fits."""
-        for toolset in sorted(forms, key=lambda item: (-self._block(item, "names").chars, item.name)):
+        for toolset in sorted(forms, key=lambda item: (-sizes[item], item.name)):
             if total <= budget:
                 break
-            less = self._block(toolset, "names").chars - self._block(toolset, "count").chars
+            less = sizes[toolset] - self._block(toolset, "count").chars
             if less > 0:
                 forms[toolset] = "count"
                 total -= less
@@ -108,7 +110,9 @@ class ListingRenderer:
         return Listing(text=text, chars=_chars(text), names_listed=0)
 
     def _block(self, toolset: Toolset, form: Form) -> _Block:
-        blocks = self._blocks.setdefault(toolset, {})
+        blocks = self._blocks.get(toolset)
+        if blocks is None:
+            blocks = self._blocks[toolset] = {}
         block = blocks.get(form)
         if block is None:
             text = _render(toolset, form)

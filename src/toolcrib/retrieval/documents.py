@@ -4,7 +4,7 @@ Top-level parameter names are a field of their own. Everything below them (descr
 one bounded text, so that a tool with a hundred parameters does not drown its neighbours.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 from toolcrib.definitions import Json, Tool, Toolset
@@ -14,15 +14,26 @@ NESTED_MAX_CHARS = 2_000
 _NESTED_MAX_DEPTH = 6
 
 
-def documents_of(toolset: Toolset, aliases: Mapping[str, tuple[str, ...]] | None = None) -> tuple[Document, ...]:
-    """The documents of a toolset. `aliases` are the operator's words, by tool or toolset name."""
+def documents_of(
+    toolset: Toolset, aliases: Mapping[str, tuple[str, ...]] | None = None, known: Iterable[Document] = ()
+) -> tuple[Document, ...]:
+    """The documents of a toolset. `aliases` are the operator's words, by tool or toolset name.
+
+    A document that is `known` already is handed out again, so that whoever compares by identity sees no change.
+    """
+    made = {document.digest: document for document in known}
     extra = aliases or {}
     label = toolset.name.removeprefix("mcp-")
     shared = extra.get(toolset.name, ())
-    return tuple(
-        build_document(tool, label, (*tool.aliases, *extra.get(tool.name, extra.get(tool.leaf, ())), *shared))
-        for tool in toolset.tools
-    )
+    documents: list[Document] = []
+    for tool in toolset.tools:
+        words = (*tool.aliases, *extra.get(tool.name, extra.get(tool.leaf, ())), *shared)
+        documents.append(made.get(_digest(tool, words)) or build_document(tool, label, words))
+    return tuple(documents)
+
+
+def _digest(tool: Tool, aliases: tuple[str, ...]) -> str:
+    return f"{tool.fingerprint}:{'|'.join(aliases)}" if aliases else tool.fingerprint
 
 
 def build_document(tool: Tool, label: str, aliases: tuple[str, ...] = ()) -> Document:
@@ -30,10 +41,9 @@ def build_document(tool: Tool, label: str, aliases: tuple[str, ...] = ()) -> Doc
     schema = tool.parameters
     properties = schema.get("properties")
     names = tuple(properties) if isinstance(properties, Mapping) else ()
-    digest = tool.fingerprint if not aliases else f"{tool.fingerprint}:{'|'.join(aliases)}"
     return Document(
         key=tool.name,
-        digest=digest,
+        digest=_digest(tool, aliases),
         leaf=tool.leaf,
         toolset=label,
         description=tool.description,
