@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -197,3 +198,13 @@ def test_ctrl_c_ends_a_command_and_its_servers_without_a_traceback(tmp_path: Pat
         run.send_signal(signal.SIGINT)
         out, err = run.communicate(timeout=20)
     assert (run.returncode, out, err) == (130, "", "")
+
+
+def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "toolcrib.yaml").write_text("")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        run = toolcrib("serve", "--http", address, "--allow-unauthenticated", cwd=tmp_path)
+    assert run.returncode == 2
+    assert run.stderr.startswith(f"toolcrib: {address} cannot be listened on")
+    assert len(run.stderr.splitlines()) == 1

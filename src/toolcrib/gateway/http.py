@@ -8,6 +8,7 @@ that came with it stays here.
 import asyncio
 import ipaddress
 import logging
+import socket
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -455,6 +456,10 @@ async def serve_http(
         timeout_graceful_shutdown=int(DRAIN_S),
         h11_max_incomplete_event_size=64 * 1024,
     )
+    try:
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise ConfigError(f"{options.http} cannot be listened on: {error.strerror}; use another port.") from None
     server = _Server(config)
 
     async def end() -> None:
@@ -472,9 +477,7 @@ async def serve_http(
 
     tasks = [asyncio.ensure_future(end()), asyncio.ensure_future(announce())]
     try:
-        await server.serve()
-    except SystemExit:
-        raise ConfigError(f"{options.http} cannot be listened on: is something else there?") from None
+        await server.serve(sockets=[listening])
     finally:
         for task in tasks:
             task.cancel()
