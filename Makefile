@@ -49,7 +49,7 @@ format: $(READY) ## put the sources into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY)  ## ratios against the original's way, in one run
+bench: $(READY)  ## ratios against the original's way, in one run; peers take part where they are installed
 	$(BIN)/python -m bench
 
 lock:            ## resolve the locked requirements anew (needs uv)

@@ -1,138 +1,106 @@
-"""What an assembly costs when nothing changed, against serialising every schema for the estimate.
+"""What an assembly costs, by what happened since the last one."""
 
-The original encodes every definition with `json.dumps` at every assembly to know what it would cost. Here the same
-list is checked for changes (plain dictionaries) or known to be unchanged (frozen records).
-"""
+import copy
+from collections.abc import Sequence
 
-import asyncio
-import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import cast
-
+from bench import original
 from bench.catalogs import definitions
-from bench.measure import interleaved, table
+from bench.cribs import Servers, frozen, live, settings, with_description
+from bench.measure import Case, Family, growth, interleaved, short
+from toolcrib.catalog import Catalog
 from toolcrib.crib import Crib
-from toolcrib.definitions import Call, JsonObject, Result, text_result
-from toolcrib.intake.freezing import freeze_tool
 from toolcrib.listing import ListingRenderer
-from toolcrib.settings import Settings, ToolSearchSettings, ToolsSettings
-from toolcrib.sources.base import build_toolset
-from toolcrib.sources.live import LiveDefinitions
+from toolcrib.sources.base import freeze_toolset
 
-SETTINGS = Settings(tools=ToolsSettings(tool_search=ToolSearchSettings(enabled="on", retrieval="lexical")))
-
-
-async def _run(call: Call) -> Result:
-    return text_result("ok")
+CASES = (
+    "original", "dicts, checked", "dicts, one changed", "frozen", "one changed", "server flaps", "two scopes", "100 scopes",
+    "cold, dicts", "cold, frozen",
+)  # fmt: skip
 
 
-def server_of(raw: JsonObject) -> str:
-    return "mcp-" + cast("dict[str, str]", raw["function"])["name"].partition("__")[0]
+def measure(count: int) -> dict[str, float]:
+    """Milliseconds of one assembly in each case."""
+    tools, mutable = definitions(count), copy.deepcopy(definitions(count))
+    over_dicts, changing_dicts = live(tools), live(mutable)
+    source = Servers(tools)
+    over_records = frozen(source)
+    changing_source = Servers(tools)
+    changing = frozen(changing_source)
+    flapping_source = Servers(tools)
+    flapping = frozen(flapping_source)
+    crib = Crib(source, settings=settings())
+    scoped = [crib.session(model_context=200_000, disabled_toolsets=[name]) for name in (source.names * 100)[:100]]
+    told, turns = iter(range(10**9)), iter(range(10**9))
+    away: list[tuple[str, object]] = []
 
+    def change_dict() -> None:
+        mutable[count // 2] = with_description(mutable[count // 2], f"Changed for the {next(told)}. time.")
 
-def live_crib(tools: list[JsonObject]) -> Crib:
-    return Crib(LiveDefinitions("live", lambda: tools, _run, toolset_of=server_of, origin="mcp"), settings=SETTINGS)
+    def flap() -> None:
+        name = away[0][0] if away else source.names[0]
+        if away:
+            flapping_source.flap(name, away.pop()[1])  # pyright: ignore[reportArgumentType]
+        else:
+            away.append((name, flapping_source.flap(name, None)))
 
-
-class Frozen:
-    """A source that hands over frozen records, as our own sources do."""
-
-    name = "frozen"
-
-    def __init__(self, tools: list[JsonObject]) -> None:
-        groups: dict[str, list[JsonObject]] = {}
-        for raw in tools:
-            groups.setdefault(server_of(raw), []).append(raw)
-        self._snapshot = tuple(
-            build_toolset(name, [freeze_tool(raw, toolset=name, origin="mcp") for raw in raws], origin="mcp")
-            for name, raws in groups.items()
-        )
-
-    def snapshot(self) -> tuple[object, ...]:
-        return self._snapshot
-
-    def watch(self, changed: Callable[[], None]) -> bool:
-        return True
-
-    async def call(self, call: Call, context: object) -> Result:
-        return text_result("ok")
-
-    async def close(self) -> None:
-        return None
-
-
-def estimate_as_the_original(tools: list[JsonObject]) -> int:
-    return sum(len(json.dumps(tool, ensure_ascii=False, separators=(",", ":"))) for tool in tools)
-
-
-def measure(count: int, path: Path | None) -> dict[str, float]:
-    tools = definitions(count, path)
-    live = live_crib(tools).session(model_context=200_000)
-    frozen = Crib(Frozen(tools), settings=SETTINGS).session(model_context=200_000)  # pyright: ignore[reportArgumentType]
-    changed = definitions(count, path)
-    changing = live_crib(changed).session(model_context=200_000)
-    flip = [0]
-
-    def one_changed() -> None:
-        flip[0] += 1
-        function = cast("dict[str, str]", changed[count // 2]["function"])
-        function["description"] = f"Changed for the {flip[0]}. time."
-        changing.assemble()
-
-    assert live.assemble().decision.tokens == -(-estimate_as_the_original(tools) // 4) or path
-    timings = interleaved(
+    few = 15 if count <= 2_000 else 3 if count <= 20_000 else 1
+    for session in scoped:
+        session.assemble()
+    return interleaved(
         {
-            "original": lambda: estimate_as_the_original(tools),
-            "dicts": live.assemble,
-            "records": frozen.assemble,
-            "changed": one_changed,
+            "original": Case(lambda: original.assemble(tools)),
+            "dicts, checked": Case(over_dicts.assemble),
+            "dicts, one changed": Case(changing_dicts.assemble, change_dict),
+            "frozen": Case(over_records.assemble),
+            "one changed": Case(
+                changing.assemble,
+                lambda: changing_source.change(with_description(tools[count // 2], f"Changed, {next(told)}.")),
+            ),
+            "server flaps": Case(flapping.assemble, flap),
+            "two scopes": Case(lambda: scoped[next(turns) % 2].assemble()),
+            "100 scopes": Case(lambda: scoped[next(turns) % 100].assemble()),
+            "cold, dicts": Case(lambda: live(tools).assemble(), most=few),
+            "cold, frozen": Case(lambda: frozen(source).assemble(), most=few),
         }
     )
-    return {name: timing.micros for name, timing in timings.items()}
 
 
-def listing_growth(path: Path | None) -> list[list[str]]:
+def listing_growth() -> Family:
     """Cost of rendering a listing from nothing, at ten times the tools and ten times the servers."""
     rows: list[list[str]] = []
     for count in (1_000, 10_000):
         for servers in (10, 100, 1_000):
-            tools = [
-                freeze_tool(raw, toolset=f"mcp-s{n % servers}", origin="mcp")
-                for n, raw in enumerate(definitions(count))
-            ]
-            groups = [
-                build_toolset(f"mcp-s{server}", tools[server::servers], origin="mcp") for server in range(servers)
-            ]
-            crib = Crib(settings=SETTINGS)
-            from toolcrib.catalog import Catalog
-
+            tools = definitions(count)
+            groups = [freeze_toolset(f"mcp-s{n}", tools[n::servers], origin="mcp") for n in range(servers)]
             catalog = Catalog(toolsets=tuple(groups))
-            took = interleaved(
-                {"render": lambda catalog=catalog: ListingRenderer().render(catalog, mode="auto", max_chars=16_000)}
-            )["render"]
-            rows.append([f"{count:,}", f"{servers:,}", f"{took.micros / 1000:.2f}", f"{took.micros / count:.2f}"])
-            asyncio.run(crib.close())
-    return rows
+            case = Case(lambda catalog=catalog: ListingRenderer().render(catalog, mode="auto", max_chars=16_000))
+            took = interleaved({"render": case})["render"]
+            rows.append([f"{count:,}", f"{servers:,}", short(took), f"{took * 1000 / count:.2f}"])
+    return Family(
+        name="listing",
+        title="The listing from nothing (CPU)",
+        headings=["tools", "servers", "ms", "µs per tool"],
+        rows=rows,
+    )
 
 
-def report(path: Path | None, sizes: tuple[int, ...] = (226, 2_000)) -> str:
+def report(sizes: Sequence[int]) -> Family:
+    """The table of all sizes."""
+    lines: dict[str, dict[int, float]] = {case: {} for case in CASES}
     rows: list[list[str]] = []
     for count in sizes:
-        found = measure(count, path)
+        found = measure(count)
         base = found["original"]
+        for case in CASES:
+            lines[case][count] = found[case]
         rows.append(
-            [f"{count:,}", f"{base:,.0f}"]
-            + [f"{found[name]:,.1f} ({base / found[name]:,.0f}×)" for name in ("dicts", "records", "changed")]
+            [f"{count:,}", short(base), *(f"{short(found[case])} ({base / found[case]:,.1f}×)" for case in CASES[1:])]
         )
-    kind = f"definitions of {path.name}" if path else "made-up definitions"
-    return "\n".join(
-        [
-            table(
-                f"Assembly of an unchanged catalog, {kind} (CPU µs per assembly, medians of 15; × against json.dumps)",
-                ["tools", "json.dumps of every schema", "dicts, checked", "frozen records", "one of them changed"],
-                rows,
-            ),
-            table("Listing from nothing (CPU ms)", ["tools", "servers", "ms", "µs per tool"], listing_growth(path)),
-        ]
+    rows.append(["growth 2,000 → 20,000", *(growth(lines[case], 2_000, 20_000) for case in CASES)])
+    return Family(
+        name="assembly",
+        title="One assembly (CPU ms; × against classifying and encoding every schema, in the same run)",
+        headings=["tools", *CASES],
+        rows=rows,
+        lines=lines,
     )

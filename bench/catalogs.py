@@ -2,6 +2,7 @@
 
 import json
 import random
+from functools import lru_cache
 from pathlib import Path
 
 from toolcrib.definitions import JsonObject
@@ -45,6 +46,7 @@ _VOCABULARY = 40_000
 """Words of a real catalog of 20,000 tools."""
 
 
+@lru_cache(1)
 def definitions(count: int, path: Path | None = None) -> list[JsonObject]:
     """`count` OpenAI-style definitions with unique names; about 1,000 bytes each when made up."""
     if path is not None:
@@ -88,7 +90,8 @@ def _made_up(number: int, rng: random.Random, words: "_Words") -> JsonObject:
     }
     server = number // TOOLS_PER_SERVER
     description = f"{verb.title()} a {noun} {words.draw(rng.randint(8, 40))}."
-    return openai(f"{noun}{server}_server__{verb}_{noun}_{words.draw(1)}", description, schema, number)
+    label = f"{NOUNS[server % len(NOUNS)]}{server}"
+    return openai(f"{label}__{verb}_{noun}_{words.draw(1)}", description, schema, number)
 
 
 class _Words:
@@ -100,8 +103,8 @@ class _Words:
         self._rng = rng
 
     def draw(self, count: int) -> str:
-        # The logarithm of a Zipf rank is even.
-        return " ".join(self._words[int(_VOCABULARY ** self._rng.random()) - 1] for _ in range(count))
+        # The logarithm of a Zipf rank is even; squared, so that new words are as rare as in real catalogs.
+        return " ".join(self._words[int(_VOCABULARY ** (self._rng.random() ** 2)) - 1] for _ in range(count))
 
 
 def queries(count: int) -> list[str]:

@@ -3,58 +3,79 @@
 import gc
 import statistics
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+SIZES = (34, 226, 2_000, 20_000, 100_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
-    """CPU seconds of one call, median over `runs`."""
+class Case:
+    """One thing to measure. What `before` does is not counted."""
 
-    seconds: float
-    runs: int
-
-    @property
-    def micros(self) -> float:
-        return self.seconds * 1e6
+    run: Callable[[], object]
+    before: Callable[[], object] | None = None
+    most: int = 15
+    """Samples at most: fewer for what takes seconds."""
 
 
-def cpu_time(function: Callable[[], object], *, runs: int = 15, least_s: float = 0.002) -> Timing:
-    """The median CPU time of a call; short calls are repeated until the clock can see them."""
-    # As timeit does: a collection of all that other benchmarks left behind is nobody's cost here.
-    gc.disable()
-    try:
-        return _cpu_time(function, runs, least_s)
-    finally:
-        gc.enable()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """What a family of measurements found, ready to be printed, kept and drawn."""
+
+    name: str
+    title: str
+    headings: list[str]
+    rows: list[list[str]]
+    lines: dict[str, dict[int, float]] = field(default_factory=dict[str, dict[int, float]])
+    """For the picture: by name, tools → milliseconds."""
+    notes: list[str] = field(default_factory=list[str])
 
 
-def _cpu_time(function: Callable[[], object], runs: int, least_s: float) -> Timing:
-    repeat = 1
+def sample(case: Case, *, least_s: float = 0.002) -> float:
+    """CPU seconds of one call; a short one is repeated until the clock can see it, if nothing comes before it."""
+    repeat, took = 0, 0.0
     while True:
+        if case.before:
+            case.before()
         started = time.process_time()
-        for _ in range(repeat):
-            function()
-        took = time.process_time() - started
-        if took >= least_s or repeat >= 100_000:
-            break
-        repeat *= 4
-    samples = [took / repeat]
-    for _ in range(runs - 1):
-        started = time.process_time()
-        for _ in range(repeat):
-            function()
-        samples.append((time.process_time() - started) / repeat)
-    return Timing(statistics.median(samples), runs)
+        case.run()
+        took += time.process_time() - started
+        repeat += 1
+        if took >= least_s or repeat >= 10_000:
+            return took / repeat
 
 
-def interleaved(functions: Mapping[str, Callable[[], object]], *, rounds: int = 3, runs: int = 5) -> dict[str, Timing]:
-    """Every function in turn, several rounds, so that a busy minute hits all of them alike."""
-    samples: dict[str, list[float]] = {name: [] for name in functions}
+def interleaved(cases: Mapping[str, Case], *, rounds: int = 15, budget_s: float = 8.0) -> dict[str, float]:
+    """Median milliseconds of every case, taken in turns so that a busy minute hits all of them alike."""
+    samples: dict[str, list[float]] = {name: [] for name in cases}
+    for case in cases.values():
+        if case.most > 3:
+            sample(case)  # warm
+    started = time.process_time()
+    gc.collect()
     for _ in range(rounds):
-        for name, function in functions.items():
-            samples[name].append(cpu_time(function, runs=runs).seconds)
-    return {name: Timing(statistics.median(values), rounds * runs) for name, values in samples.items()}
+        for name, case in cases.items():
+            if len(samples[name]) < case.most:
+                samples[name].append(sample(case))
+        if time.process_time() - started > budget_s:
+            break
+    return {name: statistics.median(values) * 1000 for name, values in samples.items()}
+
+
+def growth(values: Mapping[int, float], small: int, large: int) -> str:
+    """How much more a case costs at `large` tools than at `small`."""
+    return f"{values[large] / values[small]:,.1f}×" if small in values and large in values else "–"
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def short(ms: float) -> str:
+    """Milliseconds with three digits that matter."""
+    return f"{ms:,.0f}" if ms >= 100 else f"{ms:.3g}" if ms < 0.1 else f"{ms:.2f}" if ms < 10 else f"{ms:.1f}"
 
 
 def table(title: str, headings: list[str], rows: list[list[str]]) -> str:

@@ -38,6 +38,11 @@ def canonical_json(value: object) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
+def fitted(encoded: bytes) -> bytes:
+    """The same bytes in memory of their own size, to be kept: an encoder's buffer is up to four times larger."""
+    return bytes(memoryview(encoded))
+
+
 def fingerprint_of(*parts: bytes) -> Fingerprint:
     """The fingerprint of a sequence of byte strings; their borders count."""
     digest = hashlib.blake2b(digest_size=16)

@@ -7,6 +7,7 @@ best ones their whole schema while the answer stays small (X3), and a hit that w
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 from weakref import WeakKeyDictionary, ref
 
@@ -17,13 +18,13 @@ from toolcrib.catalog import Catalog
 from toolcrib.definitions import Json, JsonObject, Tool, Toolset, json_chars
 from toolcrib.errors import CallError, SearchRefused
 from toolcrib.intake.naming import fold
-from toolcrib.limits import DESCRIBE_MAX_CHARS, HIT_DESCRIPTION_MAX_CHARS
+from toolcrib.limits import CACHE_SIGNATURES, DESCRIBE_MAX_CHARS, HIT_DESCRIPTION_MAX_CHARS
 from toolcrib.listing import first_sentence
 from toolcrib.names import Names
 from toolcrib.progress import ProgressGuard, Stance
-from toolcrib.retrieval.base import Document, Index, Ranking, Retriever
+from toolcrib.retrieval.base import Document, Grouped, Index, Ranking, Retriever
 from toolcrib.retrieval.documents import documents_of
-from toolcrib.retrieval.signature import build_signature, compact_parameters
+from toolcrib.retrieval.signature import compact_parameters, write_signature
 from toolcrib.settings import ToolSearchSettings
 from toolcrib.tokens import estimate_tokens
 
@@ -81,6 +82,8 @@ class Discovery:
         self._retriever: Retriever | None = None
         self._aliases = dict(aliases or {})
         self._indexes: WeakKeyDictionary[Catalog, Index] = WeakKeyDictionary()
+        self._sentence = lru_cache(CACHE_SIGNATURES)(first_sentence)
+        self._signature = lru_cache(CACHE_SIGNATURES)(write_signature)
         self._last: ref[Catalog] | None = None
         """The catalog that was indexed last: what it shares with the next is not made anew."""
         self._documents: WeakKeyDictionary[Toolset, tuple[Document, ...]] = WeakKeyDictionary()
@@ -151,7 +154,7 @@ class Discovery:
             if self._retriever is None:
                 self._retriever = self._make_retriever()
             index = self._indexes[catalog] = self._retriever.index(
-                [document for toolset in catalog.toolsets for document in self._documents_of(toolset, before)]
+                Grouped(tuple(self._documents_of(toolset, before) for toolset in catalog.toolsets))
             )
             self._last = ref(catalog)
         return index
@@ -206,11 +209,11 @@ class Discovery:
         tool = item.tool
         if brief:
             return {"name": tool.name, "shown_before": True}
-        signature = build_signature(tool)
+        signature = self._signature(tool.leaf, tool.schema)
         match: JsonObject = {
             "name": tool.name,
             "source": tool.toolset,
-            "description": first_sentence(tool.description, HIT_DESCRIPTION_MAX_CHARS),
+            "description": self._sentence(tool.description, HIT_DESCRIPTION_MAX_CHARS),
             "signature": signature.text,
             "complete": signature.exact,
         }

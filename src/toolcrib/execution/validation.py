@@ -49,7 +49,8 @@ class Validator:
     def check(self, tool: Tool, arguments: JsonObject) -> Checked:
         """The arguments to run with. Raises `InvalidArguments` with what is wrong, where, and the schema."""
         compiled = self._compile(tool.schema)
-        if compiled is None or not compiled.work.allows(_depth(arguments)):
+        # How deep the arguments are matters only to a schema that leads back into itself.
+        if compiled is None or not compiled.work.allows(_depth(arguments) if compiled.work.recursions > 1 else 1):
             return Checked(arguments=arguments)
         validator = compiled.validator
         if validator.is_valid(arguments):

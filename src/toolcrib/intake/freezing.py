@@ -23,6 +23,7 @@ from toolcrib.definitions import (
     Traits,
     canonical_json,
     fingerprint_of,
+    fitted,
     json_chars,
 )  # fmt: skip
 from toolcrib.dialects import DIALECTS, detect_tool_dialect
@@ -58,7 +59,7 @@ def freeze_tool(
             f"the description has {len(parts.description)} characters; at most {DESCRIPTION_MAX_CHARS} are taken"
         )
     name = exposed_name(prefix, parts.name)
-    schema = orjson.dumps(parts.schema)
+    schema = fitted(orjson.dumps(parts.schema))
     names = tuple(aliases)
     known = traits or _traits_of(parts.annotations)
     return Tool(
@@ -68,7 +69,7 @@ def freeze_tool(
         leaf=parts.name,
         description=parts.description,
         schema=schema,
-        raw=encoded,
+        raw=fitted(encoded),
         dialect=shape,
         traits=known,
         aliases=names,

@@ -226,7 +226,8 @@ class Analyser:
             number = vocabulary.get(term)
             if number is None:
                 number = vocabulary[term] = len(vocabulary)
-                key = family(term)
+                # No other ending makes a word form: most terms are spared the question.
+                key = family(term) if term[-1] in "sgde" else term
                 if key != term:
                     self._variants[key] = (*self._variants.get(key, ()), number)
             numbers.append(number)

@@ -6,9 +6,10 @@ content, so that whatever an engine derives from it (terms, vectors) can be kept
 not a failure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from itertools import chain
+from typing import Protocol, overload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,30 @@ class Document:
     """Bounded text of parameter descriptions, nested names and enum values."""
     aliases: tuple[str, ...] = ()
     """Words that the operator attached to the tool; used for ranking only (X8)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped(Sequence[Document]):
+    """Documents in groups that are the same objects as long as nothing in them changed.
+
+    Whoever compares two of these asks a few hundred groups, not every document: touching 20,000 objects costs more
+    than searching them.
+    """
+
+    groups: tuple[tuple[Document, ...], ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.groups))
+
+    def __iter__(self) -> Iterator[Document]:
+        return chain.from_iterable(self.groups)
+
+    @overload
+    def __getitem__(self, index: int) -> Document: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Document]: ...
+    def __getitem__(self, index: int | slice) -> Document | Sequence[Document]:
+        return tuple(self)[index]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

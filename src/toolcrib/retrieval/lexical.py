@@ -10,6 +10,7 @@ key. Prevents that an answer depends on what was indexed before, or on the order
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import is_
 from threading import Lock
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
-from toolcrib.retrieval.base import Document, Hit, Ranking
+from toolcrib.retrieval.base import Document, Grouped, Hit, Ranking
 from toolcrib.retrieval.postings import Floats, Postings, Segment, build_segment, count_terms
 from toolcrib.retrieval.query import QueryWeights, Weigher, Word
 from toolcrib.retrieval.selection import RIVAL_SHARE, select
@@ -33,7 +34,9 @@ _SUBSTRING_ANYWHERE_CHARS = 5
 class _Base:
     """The last whole build: what the next index may be an amendment of."""
 
+    groups: tuple[tuple[Document, ...], ...]
     documents: tuple[Document, ...]
+    """The documents of all groups."""
     segment: Segment
     analyser: Analyser
 
@@ -63,10 +66,10 @@ class LexicalRetriever:
         with self._lock:
             if self._analyser.full:
                 self._analyser, self._base = Analyser(self._weights), None
-            given = tuple(documents)
-            amendment = self._amend(given)
+            groups = documents.groups if isinstance(documents, Grouped) else (tuple(documents),)
+            amendment = self._amend(groups)
             if amendment is None:
-                amendment = self._build(given)
+                amendment = self._build(groups)
             positions, postings, by_row = amendment
             return LexicalIndex(
                 positions=positions,
@@ -77,25 +80,30 @@ class LexicalRetriever:
                 rival=self._rival,
             )
 
-    def _build(self, given: tuple[Document, ...]) -> "_Parts":
+    def _build(self, groups: tuple[tuple[Document, ...], ...]) -> "_Parts":
+        given = tuple(chain.from_iterable(groups))
         segment = build_segment(self._analyser.analyse(given))
-        self._base = _Base(documents=given, segment=segment, analyser=self._analyser)
+        self._base = _Base(groups=groups, documents=given, segment=segment, analyser=self._analyser)
         return None, self._whole(segment), ByRow(given, ())
 
     def _whole(self, segment: Segment) -> Postings:
         none = np.empty(0, dtype=np.intp)
         return Postings(impacts=self._impacts, base=segment, added=build_segment(()), gone=none)
 
-    def _amend(self, given: tuple[Document, ...]) -> "_Parts | None":
+    def _amend(self, groups: tuple[tuple[Document, ...], ...]) -> "_Parts | None":
         base = self._base
         if base is None:
             return None
         old = base.documents
-        head = _common(old, given)
-        if head == len(old) == len(given):
+        # First whole groups, then the documents of what is left: few objects are touched.
+        start, end = _ends(base.groups, groups)
+        head, tail = sum(map(len, groups[:start])), sum(map(len, groups[len(groups) - end :]))
+        after = tuple(chain.from_iterable(groups[start : len(groups) - end]))
+        first, last = _ends(old[head : len(old) - tail], after)
+        head, tail, after = head + first, tail + last, after[first : len(after) - last]
+        before = range(head, len(old) - tail)
+        if not before and not after:
             return None, self._whole(base.segment), ByRow(old, ())
-        tail = min(_common(old[::-1], given[::-1]), min(len(old), len(given)) - head)
-        before, after = range(head, len(old) - tail), given[head : len(given) - tail]
         if max(len(before), len(after)) > max(DELTA_MIN_DOCUMENTS, DELTA_MAX_SHARE * len(old)):
             return None
         kept = {old[row].digest: row for row in before}
@@ -240,13 +248,11 @@ class LexicalIndex:
         wanted = name_hash(query[:QUERY_MAX_CHARS])
         named: dict[int, int] = {}
         if wanted:
-            normal = normal_name(query[:QUERY_MAX_CHARS])
-            for kind, rank in enumerate(NAME_RANKS):
-                for row in self.postings.named(wanted, kind):
-                    names = names_of(self._documents[row])
-                    if normal_name(names[kind]) == normal:
-                        exact = 1 if query.strip() in names else 0
-                        named[row] = max(named.get(row, 0), rank + exact)
+            for kind, row in self.postings.named(wanted):
+                names = names_of(self._documents[row])
+                if normal_name(names[kind]) == normal_name(query[:QUERY_MAX_CHARS]):
+                    exact = 1 if query.strip() in names else 0
+                    named[row] = max(named.get(row, 0), NAME_RANKS[kind] + exact)
         return named
 
 
@@ -264,7 +270,13 @@ def lexical_confidence(match: Match, best: float) -> float:
     return 1.0 if match.named else min(1.0, best / match.mass) if match.mass > 0.0 else 0.0
 
 
-def _common(first: tuple[Document, ...], second: tuple[Document, ...]) -> int:
-    """How many documents at the start are the same objects."""
+def _ends(first: tuple[object, ...], second: tuple[object, ...]) -> tuple[int, int]:
+    """How many objects at the start and at the end are the same ones."""
+    head = _common(first, second)
+    return head, min(_common(first[::-1], second[::-1]), min(len(first), len(second)) - head)
+
+
+def _common(first: tuple[object, ...], second: tuple[object, ...]) -> int:
+    """How many objects at the start are the same ones."""
     same = list(map(is_, first, second))
     return same.index(False) if False in same else len(same)

@@ -120,13 +120,20 @@ class Postings:
             total[self.gone] = 0.0
         return total
 
-    def named(self, wanted: int, kind: int) -> list[int]:
-        """Living rows whose name of one kind has the given hash."""
-        found = np.flatnonzero(self.base.names[kind] == wanted)
-        if len(self.gone) and len(found):
-            found = np.setdiff1d(found, self.gone)
-        late = np.flatnonzero(self.added.names[kind] == wanted) + self.base.rows
-        return [int(row) for row in (*found, *late)]
+    def named(self, wanted: int) -> list[tuple[int, int]]:
+        """Kind of name and row of every living row that has a name with the given hash."""
+        # All kinds in one pass: nearly every query names nothing.
+        found = _places(self.base.names, wanted)
+        if found and len(self.gone):
+            gone = set(self.gone.tolist())
+            found = [(kind, row) for kind, row in found if row not in gone]
+        late = _places(self.added.names, wanted) if self.added.rows else []
+        return [*found, *((kind, row + self.base.rows) for kind, row in late)]
+
+
+def _places(names: NDArray[np.uint32], wanted: int) -> list[tuple[int, int]]:
+    same = names == wanted
+    return [(int(kind), int(row)) for kind, row in zip(*np.nonzero(same), strict=True)] if same.any() else []
 
 
 def count_terms(analysed: Sequence[bytes]) -> Counter[int]:

@@ -7,6 +7,7 @@ that the schema does, descriptions aside.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import orjson
 
@@ -102,27 +103,32 @@ class _Writer:
 
 def build_signature(tool: Tool) -> Signature:
     """The signature of a tool, under its source's own name: the exposed one stands beside it in every answer."""
-    schema = tool.parameters
+    return write_signature(tool.leaf, tool.schema)
+
+
+def write_signature(name: str, encoded: bytes) -> Signature:
+    """The signature of arguments with this schema: a function of the two alone."""
+    schema = cast("JsonObject", orjson.loads(encoded))
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
-        return Signature(f"{tool.leaf}()", exact=not set(schema) - _ANNOTATIONS)
+        return Signature(f"{name}()", exact=not set(schema) - _ANNOTATIONS)
     required = _required(schema)
     writer = _Writer()
     if set(schema) - _ANNOTATIONS or required - set(properties):
         writer.exact = False
-    head = [f"{name}: {writer.type_of(value)}" for name, value in properties.items() if name in required]
-    head += [f"{name}: any" for name in sorted(required - set(properties))]
+    head = [f"{key}: {writer.type_of(value)}" for key, value in properties.items() if key in required]
+    head += [f"{key}: any" for key in sorted(required - set(properties))]
     room = SIGNATURE_MAX_CHARS - sum(len(part) + 2 for part in head)
-    optional = [(name, value) for name, value in properties.items() if name not in required]
-    for count, (name, value) in enumerate(optional):
-        part = f"{name}?: {writer.type_of(value)}"
+    optional = [(key, value) for key, value in properties.items() if key not in required]
+    for count, (key, value) in enumerate(optional):
+        part = f"{key}?: {writer.type_of(value)}"
         room -= len(part) + 2
         if room < 0:
             head.append(f"… {len(optional) - count} more optional")
             writer.exact = False
             break
         head.append(part)
-    return Signature(f"{tool.leaf}({', '.join(head)})", exact=writer.exact)
+    return Signature(f"{name}({', '.join(head)})", exact=writer.exact)
 
 
 def _required(schema: Mapping[str, Json]) -> set[str]:

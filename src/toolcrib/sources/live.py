@@ -11,7 +11,7 @@ from typing import cast
 
 import orjson
 
-from toolcrib.definitions import Call, Json, JsonObject, Origin, Result, Skipped, Tool, Toolset, ToolsetName
+from toolcrib.definitions import Call, Json, JsonObject, Origin, Result, Skipped, Tool, Toolset, ToolsetName, fitted
 from toolcrib.errors import DefinitionError
 from toolcrib.execution.dispatch import CallContext
 from toolcrib.intake.freezing import freeze_tool, name_of
@@ -90,7 +90,7 @@ class LiveDefinitions:
             if shifted and everything is None:
                 everything = _known(old)
             known = everything if everything is not None else _known([before] if before else [])
-            new.append(_Chunk(encoded, tuple(self._entry(raw, known) for raw in part)))
+            new.append(_Chunk(encoded and fitted(encoded), tuple(self._entry(raw, known) for raw in part)))
         if len(new) != len(old) or any(one is not other for one, other in zip(new, old, strict=True)):
             self._chunks = new
             self._snapshot = self._toolsets(old)
@@ -109,7 +109,7 @@ class LiveDefinitions:
         entry = known.get((toolset, encoded)) if encoded is not None else None
         # A NaN is encoded like null: what was left out for one is looked at again.
         if entry is None or (isinstance(entry.item, Skipped) and encoded is not None and b"null" in encoded):
-            entry = _Entry(toolset, encoded, self._frozen(raw, toolset))
+            entry = _Entry(toolset, encoded and fitted(encoded), self._frozen(raw, toolset))
         return entry
 
     def _group(self, raw: object) -> str:

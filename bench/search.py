@@ -1,0 +1,175 @@
+"""Search with the index built: ours, the original's way, and peers from PyPI as far as they are installed."""
+
+import re
+import sqlite3
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from types import SimpleNamespace
+from typing import Any, cast
+
+from bench import original
+from bench.catalogs import definitions, queries
+from bench.cribs import Servers
+from bench.measure import Family, growth, percentile, short
+from toolcrib.definitions import JsonObject
+from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.documents import documents_of
+from toolcrib.retrieval.hybrid import HybridRetriever
+from toolcrib.retrieval.lexical import LexicalRetriever
+
+_TOKENS = re.compile(r"[a-z0-9]+")
+Search = Callable[[str], object]
+Peer = Callable[[list[JsonObject], list[str]], Search]
+
+
+def rank_bm25(tools: list[JsonObject], texts: list[str]) -> Search:
+    from rank_bm25 import BM25Okapi  # pyright: ignore[reportMissingImports]
+
+    index: Any = BM25Okapi([_TOKENS.findall(text.lower()) for text in texts])
+    names = list(range(len(texts)))
+    return lambda query: cast("object", index.get_top_n(_TOKENS.findall(query.lower()), names, n=5))
+
+
+def bm25s(tools: list[JsonObject], texts: list[str]) -> Search:
+    import bm25s as peer  # pyright: ignore[reportMissingImports]
+
+    index: Any = peer.BM25()
+    index.index([_TOKENS.findall(text.lower()) for text in texts], show_progress=False)
+    count = min(5, len(texts))
+    return lambda query: cast("object", index.retrieve([_TOKENS.findall(query.lower())], k=count, show_progress=False))
+
+
+def tantivy(tools: list[JsonObject], texts: list[str]) -> Search:
+    import tantivy as peer  # pyright: ignore[reportMissingImports]
+
+    builder = peer.SchemaBuilder()
+    builder.add_text_field("text", stored=False)
+    builder.add_integer_field("row", stored=True)
+    index: Any = peer.Index(builder.build())
+    writer = index.writer(num_threads=1)
+    for row, text in enumerate(texts):
+        writer.add_document(peer.Document(text=text, row=row))
+    writer.commit()
+    index.reload()
+    searcher: Any = index.searcher()
+    return lambda query: cast("object", searcher.search(index.parse_query(query, ["text"]), 5).hits)
+
+
+def fts5(tools: list[JsonObject], texts: list[str]) -> Search:
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE VIRTUAL TABLE tools USING fts5(text)")
+    database.executemany("INSERT INTO tools(text) VALUES (?)", ((text,) for text in texts))
+    statement = "SELECT rowid FROM tools WHERE tools MATCH ? ORDER BY rank LIMIT 5"
+    return lambda query: database.execute(statement, (" OR ".join(_TOKENS.findall(query.lower())),)).fetchall()
+
+
+def fastmcp(tools: list[JsonObject], texts: list[str]) -> Search:
+    from fastmcp.server.transforms.search.bm25 import BM25SearchTransform  # pyright: ignore[reportMissingImports]
+
+    light = [SimpleNamespace(**cast("dict[str, Any]", tool["function"])) for tool in tools]
+    transform: Any = BM25SearchTransform()
+
+    def search(query: str) -> object:
+        try:
+            transform._search(light, query).send(None)
+        except StopIteration as done:
+            return done.value
+        raise AssertionError("the transform waited for something")
+
+    search("first")
+    return search
+
+
+PEERS: dict[str, tuple[str, Peer, int]] = {
+    "rank_bm25": ("rank-bm25", rank_bm25, 100_000),
+    "bm25s": ("bm25s", bm25s, 100_000),
+    "tantivy": ("tantivy", tantivy, 100_000),
+    "FastMCP transform": ("fastmcp", fastmcp, 100_000),
+    "SQLite FTS5": ("", fts5, 100_000),
+}
+
+
+def latency(search: Search, asked: Sequence[str]) -> tuple[float, float]:
+    """Median and 95th percentile of CPU milliseconds; one query after the other, each asked once."""
+    search(asked[0])
+    took: list[float] = []
+    for query in asked[1:]:
+        started = time.process_time()
+        search(query)
+        took.append((time.process_time() - started) * 1000)
+    return statistics.median(took), percentile(took, 0.95)
+
+
+def ours(retriever: LexicalRetriever | HybridRetriever, documents: list[Document]) -> tuple[float, float, Search]:
+    """Milliseconds of a build and of the index with one document changed, and the search."""
+    started = time.process_time()
+    index = retriever.index(documents)
+    built = time.process_time()
+    middle = len(documents) // 2
+    old = documents[middle]
+    changed = Document(
+        key=old.key, digest=f"{old.digest}'", leaf=old.leaf, toolset=old.toolset, description="Changed.",
+        parameters=old.parameters, nested=old.nested,
+    )  # fmt: skip
+    amended = [*documents[:middle], changed, *documents[middle + 1 :]]
+    again = time.process_time()
+    retriever.index(amended)
+    done = time.process_time()
+    return (built - started) * 1000, (done - again) * 1000, lambda query: index.search(query, limit=5)
+
+
+def measure(count: int) -> dict[str, tuple[float, float, float, float | None]]:
+    """By engine: p50, p95, build, update of one document; all in milliseconds."""
+    tools, asked = definitions(count), queries(201)
+    texts = [original.text_of(tool) for tool in tools]
+    documents = [document for toolset in Servers(tools).snapshot() for document in documents_of(toolset)]
+    found: dict[str, tuple[float, float, float, float | None]] = {}
+    for name, retriever in (("lexical", LexicalRetriever()), ("hybrid", HybridRetriever())):
+        build, update, search = ours(retriever, documents)
+        found[name] = (*latency(search, asked), build, update)
+    started = time.process_time()
+    scored = original.Scored(tools)
+    build = (time.process_time() - started) * 1000
+    found["original, catalog built"] = (*latency(scored.search, asked[: 41 if count <= 2_000 else 4]), build, None)
+    for name, (package, make, most) in PEERS.items():
+        if count > most or not _has(package):
+            continue
+        started = time.process_time()
+        search = make(tools, texts)
+        build = (time.process_time() - started) * 1000
+        found[name] = (*latency(search, asked if count <= 2_000 else asked[:21]), build, None)
+    return found
+
+
+def _has(package: str) -> bool:
+    try:
+        return not package or bool(version(package))
+    except PackageNotFoundError:
+        return False
+
+
+def report(sizes: Sequence[int]) -> Family:
+    """The table of all sizes."""
+    found = {count: measure(count) for count in sizes}
+    engines = list(found[sizes[0]])
+    lines = {name: {count: found[count][name][0] for count in sizes if name in found[count]} for name in engines}
+    rows: list[list[str]] = []
+    for name in engines:
+        cells: list[str] = []
+        for count in sizes:
+            p50, p95, build, update = found[count][name]
+            ratio = p50 / found[count]["lexical"][0]
+            more = f", 1 changed {short(update)}" if update is not None else f" ({ratio:,.1f}×)"
+            cells.append(f"{short(p50)} / {short(p95)}{more}; build {short(build)}")
+        rows.append([name, *cells, growth(lines[name], 2_000, 100_000)])
+    installed = [f"{package} {version(package)}" for package, _, _ in PEERS.values() if package and _has(package)]
+    return Family(
+        name="search",
+        title="Search with the index built (CPU ms, p50 / p95; × is p50 against ours, lexical)",
+        headings=["engine", *(f"{count:,}" for count in sizes), "growth 2,000 → 100,000"],
+        rows=rows,
+        lines=lines,
+        notes=[f"Peers: {', '.join(installed) or 'none installed'}; SQLite {sqlite3.sqlite_version}."],
+    )
