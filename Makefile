@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: run test test-adapters check format bench lock clean help
+.PHONY: run story test test-adapters check format bench lock clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,11 +17,15 @@ $(READY): requirements-dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-run: $(READY)    ## tell the story: 226 real tools for the price of three
-	$(BIN)/python examples/story.py
+run: $(READY)    ## serve 250 real tools on loopback, with a configuration to paste into a client
+	@$(BIN)/python examples/gateway.py
 
-test: check      ## lint, types and the whole suite
+story: $(READY)  ## tell the story in the terminal: a scripted model and 236 real tools
+	@$(BIN)/python examples/story.py
+
+test: check      ## lint, types and the whole suite, the adapters with their frameworks included
 	$(BIN)/python -X dev -W error -m pytest -n $(JOBS) -q
+	@$(MAKE) --no-print-directory test-adapters
 
 test-adapters: $(VENV)-adapters/.ready ## the adapters and their examples, with the real frameworks
 	$(VENV)-adapters/bin/basedpyright --pythonpath $(VENV)-adapters/bin/python $(FRAMEWORKS)
@@ -39,7 +43,7 @@ $(VENV)-adapters/.ready: requirements-adapters.lock pyproject.toml
 check: $(READY)  ## lint and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/basedpyright
+	$(BIN)/basedpyright --pythonversion $$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
 format: $(READY) ## put the sources into shape
 	$(BIN)/ruff check --fix .

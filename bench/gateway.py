@@ -29,7 +29,8 @@ for line in sys.stdin.buffer:
     if key is None:
         continue
     if method == "initialize":
-        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "b", "version": "1"}}
+        info = {"name": "b", "version": "1"}
+        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
     elif method == "tools/list":
         schema = {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]}
         result = {"tools": [{"name": "echo", "description": "Repeats a message.", "inputSchema": schema}]}
@@ -38,7 +39,8 @@ for line in sys.stdin.buffer:
     elif method == "ping":
         result = {}
     else:
-        out.write(json.dumps({"jsonrpc": "2.0", "id": key, "error": {"code": -32601, "message": "no"}}).encode() + b"\\n")
+        error = {"jsonrpc": "2.0", "id": key, "error": {"code": -32601, "message": "no"}}
+        out.write(json.dumps(error).encode() + b"\\n")
         out.flush()
         continue
     out.write(json.dumps({"jsonrpc": "2.0", "id": key, "result": result}).encode() + b"\\n")

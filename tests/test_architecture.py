@@ -28,7 +28,9 @@ LAYERS = [
     {"sources"},
     {"config", "session"},
     {"crib"},
+    {"terminal"},
     {"gateway", "agent", "adapters", "clients", "audit", "learning"},
+    {"doctor"},
     {"cli"},
 ]
 """From the inside out: a module may import its own layer and those above it in this list."""

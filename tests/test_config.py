@@ -47,6 +47,7 @@ def test_the_shorthands_mean_what_they_always_meant(value: Any, enabled: str) ->
             "`tools.tool_search.treshold_pct` is no setting: did you mean `threshold_pct`?",
         ),
         ({"tols": {}}, "`tols` is no setting: did you mean `tools`?"),
+        ({"mcpServers": {False: {}}}, "`mcpServers`: a name in it is read as `bool`, not as text: put it in quotes."),
         (
             {"tools": {"tool_search": {"threshold_pct": 101}}},
             "`tools.tool_search.threshold_pct`: Expected `float` <= 100",

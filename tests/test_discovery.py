@@ -28,7 +28,7 @@ async def test_a_hit_carries_name_source_description_and_a_typed_signature() -> 
         "name": "github__create_issue",
         "source": "mcp-github",
         "description": "Create a new issue in a repository",
-        "signature": "github__create_issue(owner: str, repo: str, title: str, body?: str)",
+        "signature": "create_issue(owner: str, repo: str, title: str, body?: str)",
         "complete": True,
     }
 

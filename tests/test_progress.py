@@ -78,7 +78,7 @@ async def test_a_legitimate_discovery_of_nine_different_tools_is_never_punished(
         answer = await search(session, f"open the {word}")
         assert "code" not in answer
         assert "hint" not in answer
-        assert answer["matches"][0]["signature"] == f"home__open_{word}()"
+        assert answer["matches"][0]["signature"] == f"open_{word}()"
 
 
 @pytest.mark.requirement("X7")

@@ -7,11 +7,11 @@ call.
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, Protocol
 
 import orjson
+from msgspec import Struct
 
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.dialects.base import kind_of
@@ -32,8 +32,7 @@ _FILLERS = frozenset(_FILLER_TEXT.split())
 """Words that say nothing of what is wanted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """Something that happened."""
 
     stage: str
@@ -61,7 +60,7 @@ class Event:
 
     def as_json(self) -> JsonObject:
         """The event without what it does not say."""
-        values = ((item.name, getattr(self, item.name)) for item in fields(self))
+        values = ((name, getattr(self, name)) for name in self.__struct_fields__)
         return {name: value for name, value in values if value is not None and value != ""}
 
 

@@ -126,9 +126,10 @@ def _function(name: str, description: str, properties: JsonObject, required: lis
 
 def unwrap(call: ModelCall, *, route: Route = "direct") -> Request:
     """What the model asks for. Raises `InvalidCall` with what to send instead."""
-    if not is_reserved(call.name):
+    exact = call.name in BRIDGE_NAMES
+    if not exact and not is_reserved(call.name):
         return Invocation(name=call.name, arguments=read_arguments(call.arguments), route=route)
-    kind = next((name for name in BRIDGE_NAMES if fold(name) == fold(call.name)), None)
+    kind = call.name if exact else next((name for name in BRIDGE_NAMES if fold(name) == fold(call.name)), None)
     if kind == TOOL_SEARCH:
         return _read_search(_read_object(call.arguments, TOOL_SEARCH, bare="query"))
     if kind == TOOL_DESCRIBE:

@@ -26,6 +26,7 @@ ENV_PREFIX = "TOOLCRIB_"
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>[^`]*)`(?: - at `\$(?P<path>[^`]*)`)?")
 _PLACED = re.compile(r"(?P<text>.*?)(?: - at `(?:key in )?\$(?P<path>[^`]*)`)?$", re.DOTALL)
+_KEY = re.compile(r"Expected `str`, got `(?P<kind>\w+)` - at `key` in `\$(?P<path>[^`]*)`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +187,10 @@ def _explain(message: str) -> str:
         key = f"{path}.{unknown['key']}" if path else unknown["key"]
         hint = nearest(unknown["key"], known_keys(path))
         return f"`{key}` is no setting{f': did you mean `{hint}`?' if hint else '.'}"
+    key = _KEY.match(message)
+    if key:
+        # YAML reads `off`, `no` and numbers as what they look like.
+        return f"`{key['path'].strip('.')}`: a name in it is read as `{key['kind']}`, not as text: put it in quotes."
     placed = _PLACED.match(message)
     path = (placed["path"] or "").strip(".") if placed else ""
     text = placed["text"] if placed else message

@@ -224,8 +224,9 @@ class Crib:
     @property
     def inventory(self) -> Inventory:
         """All toolsets now."""
-        if self._stale or (self._polled and self._poll()):
-            self._rebuild()
+        changed = self._look()
+        if changed is not None:
+            self._rebuild(changed)
         return self._inventory
 
     @property
@@ -361,14 +362,18 @@ class Crib:
     def _mark_stale(self) -> None:
         self._stale = True
 
-    def _poll(self) -> bool:
-        """Whether a source that tells nobody has changed."""
+    def _look(self) -> tuple[Sequence[Toolset], ...] | None:
+        """What the sources offer now, if it is not what they offered before."""
+        if not self._stale and not self._polled:
+            return None
         current = tuple(source.snapshot() for source in self._sources.values())
-        return any(new is not old for new, old in zip(current, self._snapshots, strict=True))
+        if self._stale or any(new is not old for new, old in zip(current, self._snapshots, strict=True)):
+            return current
+        return None
 
-    def _rebuild(self) -> None:
+    def _rebuild(self, snapshots: tuple[Sequence[Toolset], ...]) -> None:
         self._stale = False
-        self._snapshots = tuple(source.snapshot() for source in self._sources.values())
+        self._snapshots = snapshots
         pairs = [
             (toolset, source)
             for source, snapshot in zip(self._sources.values(), self._snapshots, strict=True)

@@ -28,7 +28,7 @@ from toolcrib.retrieval.signature import compact_parameters, write_signature
 from toolcrib.settings import ToolSearchSettings
 from toolcrib.tokens import estimate_tokens
 
-_SCHEMA_COMFORT_TOKENS = 400
+_SCHEMA_COMFORT_TOKENS = 300
 """Below this size an answer may grow by the schemas of further hits; the first hit's may take the whole budget."""
 
 _TOOLSETS_NAMED = 20
@@ -209,7 +209,7 @@ class Discovery:
         tool = item.tool
         if brief:
             return {"name": tool.name, "shown_before": True}
-        signature = self._signature(tool.name, tool.schema)
+        signature = self._signature(tool.leaf, tool.schema)
         match: JsonObject = {
             "name": tool.name,
             "source": tool.toolset,

@@ -25,6 +25,9 @@ TOOLS_PER_TOOLSET = 25_000
 EXCERPT_MAX_CHARS = 120
 """Text that a screening finding quotes: enough to recognise the place, too little to be a second payload."""
 
+SCREENED_KEPT = 250_000
+"""Tools whose screening is kept by content; most have nothing to keep."""
+
 SCREENED_MAX_CHARS = 131_072
 """Characters of one definition that the phrase rules read, which takes them at most some tens of milliseconds. The
 largest of 7,915 real definitions has 94,000; what is not read is reported as such."""
@@ -53,8 +56,8 @@ NAMES_PER_DESCRIBE = 10
 DESCRIBE_MAX_CHARS = 131_072
 """Whole answer of one `tool_describe`."""
 
-HIT_DESCRIPTION_MAX_CHARS = 200
-"""Description of a hit; the longest first sentence of 353 real connector tools has 329."""
+HIT_DESCRIPTION_MAX_CHARS = 160
+"""Description of a hit, at most its first sentence: half of 7,915 real first sentences have fewer than 80."""
 
 SIGNATURE_MAX_CHARS = 600
 """Signature of a hit. Required parameters are kept even beyond it."""
@@ -324,3 +327,15 @@ AUDIT_CLOSE_S = 10.0
 """Seconds that a server may take to end before it is left to the system."""
 AUDIT_SAMPLE_SEARCHES = 25
 """Searches that the median cost of a search is taken from: enough for a stable figure, done in a moment."""
+
+# Doctor
+DOCTOR_START_S = 30.0
+"""Seconds that a server may take before it counts as not answering: most of 302 real ones take under six."""
+DOCTOR_ENDPOINT_S = 10.0
+"""Seconds for an embeddings endpoint that may first have to load its model."""
+DOCTOR_ITEMS = 10
+"""Findings of one kind that a page shows; all are in the JSON."""
+CLIENT_TOOLS_MAX = 128
+"""Tools that several clients and model APIs take in one request."""
+CLIENT_NAME_MAX_CHARS = 64
+"""Characters of a tool's name that model APIs take, the client's prefix included."""

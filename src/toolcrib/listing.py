@@ -21,7 +21,7 @@ from toolcrib.settings import Mode
 Form = Literal["lines", "names", "count"]
 
 LINE_MAX_CHARS = 60
-LINES_MAX_TOKENS = 1_000
+LINES_MAX_TOKENS = 600
 """In `auto`, lines of description are shown only while the whole listing stays below this."""
 
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")

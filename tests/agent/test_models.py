@@ -4,7 +4,7 @@ import pytest
 
 from toolcrib.agent.models import open_model, told_window, window_of
 from toolcrib.agent.openai_client import _Gathered
-from toolcrib.errors import ConfigError
+from toolcrib.errors import ConfigError, ModelError
 from toolcrib.settings import AgentSettings
 
 
@@ -61,7 +61,8 @@ def test_calls_that_an_endpoint_numbers_or_names_badly_are_kept_apart() -> None:
     gathered = _Gathered(3)
     said: list[str] = []
     gathered.take(chunk(text="Let me see."), said.append)
-    gathered.take(chunk({"index": 0, "id": "a", "name": "one", "arguments": "{}"}), said.append)
+    gathered.take(chunk({"index": 0, "id": "a", "name": "one", "arguments": "{"}), said.append)
+    gathered.take(chunk({"index": 0, "id": "a", "name": "one", "arguments": "}"}), said.append)
     gathered.take(chunk({"index": 0, "id": "b", "name": "two", "arguments": "{}"}), said.append)
     gathered.take(chunk({"index": None, "id": None, "name": None, "arguments": None}, finish="length"), said.append)
     reply = gathered.reply()
@@ -74,5 +75,9 @@ def test_calls_that_an_endpoint_numbers_or_names_badly_are_kept_apart() -> None:
     ]
 
 
-def test_an_empty_reply_is_still_a_message() -> None:
-    assert _Gathered(0).reply().items == ({"role": "assistant", "content": ""},)
+def test_an_empty_reply_is_still_a_message_but_no_reply_is_an_error() -> None:
+    gathered = _Gathered(0)
+    gathered.take(chunk(finish="stop"), print)
+    assert gathered.reply().items == ({"role": "assistant", "content": ""},)
+    with pytest.raises(ModelError, match="without a reply"):
+        _Gathered(0).reply()

@@ -1,13 +1,21 @@
 """The commands as a user meets them: figures, JSON, exit codes, one sentence per error."""
 
+import contextlib
 import json
+import os
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.core
+import typer.main
 from tests.factories import definition
+
+from toolcrib.cli.app import build_app
 
 KEYS = {
     "n_tools",
@@ -137,16 +145,66 @@ def test_a_definition_that_cannot_be_used_is_reported_and_the_rest_counted(tmp_p
     assert "left out: tools/tool_call: the name `tool_call` is reserved" in " ".join(run.stdout.split())
 
 
+def commands_of(app: Any, *names: str) -> list[tuple[tuple[str, ...], str]]:
+    """Every command, those of groups too, with its help."""
+    if isinstance(app, typer.core.TyperGroup):
+        return [found for name, inner in app.commands.items() for found in commands_of(inner, *names, name)]
+    return [(names, app.help or "")]
+
+
 def test_every_command_has_help_with_an_example() -> None:
-    listed = toolcrib("--help").stdout.split("Commands:")[1].splitlines()
-    commands = [
-        line.split()[0] for line in listed if line.startswith("  ") and not line.startswith("   ") and line.strip()
-    ]
-    assert {"tokens", "search", "describe", "version"} <= set(commands)
-    for command in commands:
-        help_text = toolcrib(command, "--help").stdout
-        assert command == "version" or "Example: toolcrib " in help_text or "Commands:" in help_text, command
+    found = commands_of(typer.main.get_command(build_app()))
+    assert {"tokens", "search", "describe", "doctor", "pins approve"} <= {" ".join(names) for names, _ in found}
+    for names, text in found:
+        assert names == ("version",) or f"toolcrib {' '.join(names)}" in text.split("Example")[-1], names
 
 
 def test_version_prints_the_version() -> None:
     assert toolcrib("version").stdout.startswith("toolcrib 0.")
+
+
+def test_a_reader_that_goes_away_is_no_error(tools: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "toolcrib", "search", "open", "--tools", str(tools), "--retrieval", "lexical"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as run:
+        assert run.stdout is not None and run.stderr is not None
+        run.stdout.close()
+        assert run.stderr.read() == ""
+        assert run.wait(timeout=20) == 0
+
+
+def test_ctrl_c_ends_a_command_and_its_servers_without_a_traceback(tmp_path: Path) -> None:
+    upstream = Path(__file__).parents[1] / "fakes" / "bad_upstream.py"
+    entry = {"command": sys.executable, "args": [str(upstream), "--mode", "hang_init"]}
+    # It says that it is ready by starting its server, which a file shows.
+    marker = tmp_path / "started"
+    wrapper = f"import pathlib, runpy, sys; pathlib.Path({str(marker)!r}).touch(); sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    entry["args"] = ["-c", wrapper, *entry["args"]]
+    (tmp_path / "toolcrib.yaml").write_text(json.dumps({"mcpServers": {"slow": entry}}))
+    with subprocess.Popen(
+        [sys.executable, "-m", "toolcrib", "doctor"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path)},
+    ) as run:
+        while not marker.exists() and run.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                run.wait(timeout=0.05)
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=20)
+    assert (run.returncode, out, err) == (130, "", "")
+
+
+def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "toolcrib.yaml").write_text("")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        run = toolcrib("serve", "--http", address, "--allow-unauthenticated", cwd=tmp_path)
+    assert run.returncode == 2
+    assert run.stderr.startswith(f"toolcrib: {address} cannot be listened on")
+    assert len(run.stderr.splitlines()) == 1

@@ -55,3 +55,13 @@ def test_wrong_use_is_one_sentence(home: Path, terminal: Terminal) -> None:
     ):
         refused = terminal.run(*args)
         assert refused.code == 2 and said in refused.err and len(refused.err.splitlines()) == 1
+
+
+def test_a_secret_among_a_servers_arguments_is_not_shown(tmp_path: Path, terminal: Terminal) -> None:
+    path = tmp_path / "toolcrib.yaml"
+    path.write_text("mcpServers: {x: {command: x, args: [--api-key, s3cret, --port=1]}}")
+    for more in ((), ("--json",), ("--origin",)):
+        shown = terminal.run("config", "show", "--config", str(path), *more).out
+        assert "s3cret" not in shown
+        assert "--api-key" in shown
+        assert "--port=1" in shown

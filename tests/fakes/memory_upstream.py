@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,11 @@ from toolcrib.sources.link import Link, Listener, Waiter
 from toolcrib.sources.mcp_source import McpOptions, McpSource
 
 Method = Callable[..., Any]
+
+
+class _Patient(random.Random):
+    def uniform(self, a: float, b: float) -> float:
+        return b
 
 
 class MemoryServer:
@@ -49,8 +55,8 @@ class MemoryServer:
         return link
 
     def source(self, name: str = "memory", **options: Any) -> McpSource:
-        """A source over this server."""
-        return McpSource(name, self.connect, options=McpOptions(**options))
+        """A source over this server; after a failure it waits as long as it may, so that tests can look."""
+        return McpSource(name, self.connect, options=McpOptions(**options), rng=_Patient())
 
     def push(self, message: dict[str, Any]) -> None:
         """Sends a message of the server's own to whoever is connected."""

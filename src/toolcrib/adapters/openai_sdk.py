@@ -40,7 +40,8 @@ async def run_turn(
             messages.append({"role": "user", "content": notice})
         completion = await create(model=model, messages=messages, tools=turn.tools)
         message = completion.choices[0].message
-        messages.append(cast("JsonObject", message.model_dump(mode="json", exclude_none=True)))
+        entry = cast("JsonObject", message.model_dump(mode="json", exclude_none=True))
+        messages.append({**entry, "content": message.content or ""})
         if not message.tool_calls:
             return message.content or ""
         answers = await session.execute(message.tool_calls, mode="parallel")

@@ -8,10 +8,11 @@ have made them. Results of tools are the same on both sides and are left out.
 
 from collections.abc import Sequence
 
-from toolcrib.agent.reveal import chars_of
+import orjson
+
 from toolcrib.assembly import Turn
 from toolcrib.bridge import BRIDGE_NAMES, BRIDGE_TOOLSET
-from toolcrib.definitions import Json, JsonObject
+from toolcrib.definitions import Json, JsonObject, json_chars
 from toolcrib.session import Answer
 from toolcrib.tokens import estimate_tokens
 
@@ -91,6 +92,11 @@ class Account:
             f"tools so far: {self.tokens:,} tokens in {self.requests} requests; "
             f"all attached: {self.attached_tokens:,} ({self.saved_pct:.0f} % saved)"
         )
+
+
+def chars_of(value: Json) -> int:
+    """Characters of a value as JSON."""
+    return json_chars(orjson.dumps(value))
 
 
 def _text_chars(arguments: Json) -> int:

@@ -12,7 +12,6 @@ from typing import Protocol
 
 from toolcrib.definitions import DialectName, JsonObject
 from toolcrib.errors import ConfigError
-from toolcrib.session import Answer
 from toolcrib.settings import AgentSettings
 
 TakeText = Callable[[str], None]
@@ -108,11 +107,6 @@ class Model(Protocol):
     async def close(self) -> None:
         """Lets go of connections."""
         ...
-
-
-def messages_of(answers: Sequence[Answer]) -> list[JsonObject]:
-    """The results of calls in the shape of the model API."""
-    return [answer.message for answer in answers]
 
 
 def notice_text(notice: str) -> str:

@@ -114,7 +114,9 @@ class _Gathered:
                 call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
                 call["id"] = part.id or call["id"]
                 if part.function is not None:
-                    call["name"] += part.function.name or ""
+                    # llama.cpp's Python server sends the whole name again with every piece.
+                    if part.function.name and part.function.name != call["name"]:
+                        call["name"] += part.function.name
                     call["arguments"] += part.function.arguments or ""
 
     def reply(self) -> Reply:
@@ -127,8 +129,10 @@ class _Gathered:
             }
             for index, call in sorted(self._calls.items())
         ]
-        # Without text the field is left out: OpenAI takes null there, llama.cpp's server does not.
-        message: JsonObject = {"role": "assistant", "content": text} if text or not calls else {"role": "assistant"}
+        if self._finish is None and not text and not calls:
+            raise ModelError("The endpoint ended its stream without a reply.")
+        # Never null and never left out: OpenAI takes both, templates of llama.cpp take neither.
+        message: JsonObject = {"role": "assistant", "content": text}
         if calls:
             message["tool_calls"] = cast("Json", calls)
         return Reply(text=text, items=(message,), calls=tuple(calls), usage=self._usage, cut=self._finish == "length")

@@ -8,8 +8,6 @@ point, because an endpoint may refuse what its documentation promises.
 from collections.abc import Sequence
 from typing import Protocol, cast
 
-import orjson
-
 from toolcrib.agent.models import Model
 from toolcrib.assembly import Turn
 from toolcrib.bridge import BRIDGE_TOOLSET, TOOL_SEARCH
@@ -184,8 +182,3 @@ def found_tools(answer: Answer, session: Session) -> list[Tool]:
 def _is_native_search(answer: Answer) -> bool:
     raw = answer.call.raw
     return isinstance(raw, dict) and raw.get("type") == "tool_search_call"
-
-
-def chars_of(value: Json) -> int:
-    """Characters of a value as JSON."""
-    return len(orjson.dumps(value).decode())

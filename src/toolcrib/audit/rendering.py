@@ -8,6 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from toolcrib.audit.report import AuditReport, ServerCost
+from toolcrib.intake.findings import make_visible
+from toolcrib.terminal import print_hanging
 
 _NARROW = 90
 """Columns below which a table shows only what nobody can do without."""
@@ -17,7 +19,8 @@ _FULL, _EMPTY = "█", "·"
 
 def render(report: AuditReport, console: Console) -> None:
     """Prints the whole report."""
-    console.print(_servers(report, console))
+    if report.tools:
+        console.print(_servers(report, console))
     _print_failures(report, console)
     _print_clients(report, console)
     if report.biggest:
@@ -26,9 +29,10 @@ def render(report: AuditReport, console: Console) -> None:
     if report.duplicates:
         console.print()
         console.print(_duplicates(report, console))
-    console.print()
-    for line in picture(report, console.width):
-        console.print(line, overflow="ellipsis", no_wrap=True)
+    if report.tools:
+        console.print()
+        for line in picture(report, console.width):
+            console.print(line, overflow="ellipsis", no_wrap=True)
     console.print()
     for sentence in conclusions(report):
         console.print(Text(sentence))
@@ -115,7 +119,7 @@ def _print_failures(report: AuditReport, console: Console) -> None:
     failed: list[ServerCost] = [server for server in report.servers if server.status != "ok"]
     for server in failed:
         word = "did not start" if server.status == "failed" else "was not started"
-        console.print(Text(f"{server.name} {word}: {server.error}", style="yellow"), soft_wrap=True)
+        print_hanging(console, Text(), Text(make_visible(f"{server.name} {word}: {server.error}"), style="yellow"))
     for server in report.servers:
         if server.left_out:
             console.print(Text(f"{server.name}: {server.left_out} definitions cannot be used"), soft_wrap=True)

@@ -13,7 +13,6 @@ import msgspec
 import orjson
 
 from toolcrib.assembly import Assembly
-from toolcrib.audit.held import HeldSource
 from toolcrib.audit.tokenizers import Tokenizer
 from toolcrib.crib import Crib
 from toolcrib.definitions import JsonObject, Tool, Toolset, canonical_json
@@ -24,6 +23,7 @@ from toolcrib.intake.naming import fold
 from toolcrib.limits import AUDIT_BIGGEST_TOOLS, AUDIT_SAMPLE_SEARCHES
 from toolcrib.settings import Settings
 from toolcrib.sources.base import freeze_toolset
+from toolcrib.sources.listed import ListedToolsets
 from toolcrib.tokens import estimate_tokens
 
 TURNS = 20
@@ -159,7 +159,7 @@ def build_report(
         for name, definitions in listed.items()
         if not isinstance(definitions, Failure)
     }
-    crib = Crib(HeldSource(tuple(toolsets.values())), settings=settings)
+    crib = Crib(ListedToolsets("audit", tuple(toolsets.values())), settings=settings)
     assembly = crib.session(model_context=context).assemble().assembly
     tools = [tool for toolset in toolsets.values() for tool in toolset.tools]
     total = estimate_tokens(sum(tool.chars for tool in tools))
@@ -344,7 +344,7 @@ def _clients(
             for name in names
             if not isinstance(item := listed.get(name, ()), Failure)
         )
-        crib = Crib(HeldSource(toolsets), settings=settings)
+        crib = Crib(ListedToolsets("audit", toolsets), settings=settings)
         assembly = crib.session(model_context=context).assemble().assembly
         direct = estimate_tokens(sum(toolset.chars for toolset in toolsets))
         found.append(ClientCost(client=client, servers=len(toolsets), tokens=direct, with_toolcrib=assembly.tokens))
@@ -354,7 +354,12 @@ def _clients(
 def _forced(settings: Settings, toolsets: tuple[Toolset, ...], context: int | None) -> int:
     search = msgspec.structs.replace(settings.tools.tool_search, enabled="on")
     forced = msgspec.structs.replace(settings, tools=msgspec.structs.replace(settings.tools, tool_search=search))
-    return Crib(HeldSource(toolsets), settings=forced).session(model_context=context).assemble().assembly.tokens
+    return (
+        Crib(ListedToolsets("audit", toolsets), settings=forced)
+        .session(model_context=context)
+        .assemble()
+        .assembly.tokens
+    )
 
 
 def _exact(tool: Tool, tokenizer: Tokenizer | None) -> int:

@@ -8,6 +8,7 @@ from toolcrib.cli import (
     chat,
     config,
     describe,
+    doctor,
     eval,
     install,
     learn,
@@ -43,6 +44,7 @@ def build_app() -> typer.Typer:
     app.command("install")(install.install)
     app.command("uninstall")(uninstall.uninstall)
     app.add_typer(config.build_app(), name="config")
+    app.command("doctor")(doctor.doctor)
     app.command("learn")(learn.learn)
     app.command("chat")(chat.chat)
     app.command("run")(run.run)

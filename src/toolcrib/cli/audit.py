@@ -11,8 +11,6 @@ from toolcrib.cli.output import open_console, print_json
 from toolcrib.definitions import JsonObject
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from toolcrib.audit.report import AuditReport, Listed
     from toolcrib.clients.gathering import Gathered
 
@@ -127,17 +125,14 @@ def start_all(starter: Starter, gathered: "Gathered", *, quiet: bool) -> "dict[s
     """What every server lists, with a bar on the terminal meanwhile."""
     import logging
 
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
     from toolcrib.audit.report import Failure
+    from toolcrib.cli.progress import starting_bar
     from toolcrib.clients.gathering import let_through
 
     # What goes wrong is in the report, once and with its reason.
     logging.getLogger("toolcrib").addHandler(logging.NullHandler())
-    columns = (TextColumn("starting servers"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, transient=True, disable=quiet or not sys.stderr.isatty(), console=_error_console()) as bar:
-        task = bar.add_task("", total=len(gathered.entries))
-        answers = starter(gathered.entries, done=lambda name: bar.update(task, advance=1, description=name))
+    with starting_bar(len(gathered.entries), quiet=quiet) as heard:
+        answers = starter(gathered.entries, done=heard)
     listed: dict[str, Listed] = {}
     for name in gathered.entries:
         answer = answers.get(name, Failure(reason="it gave no answer"))
@@ -155,12 +150,6 @@ def _ask(gathered: "Gathered") -> None:
         raise ConfigError(f"This would start {len(gathered.entries)} servers ({names}): give --yes to agree.")
     if gathered.entries and not typer.confirm(f"Start {len(gathered.entries)} servers ({names})?", err=True):
         raise typer.Exit(1)
-
-
-def _error_console() -> "Console":
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False)
 
 
 def _write_picture(path: Path, report: "AuditReport") -> None:

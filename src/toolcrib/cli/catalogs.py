@@ -11,37 +11,14 @@ from typing import cast
 import orjson
 
 from toolcrib.crib import Crib
-from toolcrib.definitions import Call, Json, JsonObject, Result, Toolset
+from toolcrib.definitions import Json, JsonObject
 from toolcrib.dialects import expand_definitions
-from toolcrib.errors import ConfigError, ToolFailed
-from toolcrib.execution.dispatch import CallContext
+from toolcrib.errors import ConfigError
 from toolcrib.settings import Settings
 from toolcrib.sources.base import freeze_toolset
+from toolcrib.sources.listed import ListedToolsets
 
 DEFAULT_TOOLSET = "tools"
-
-
-class FileSource:
-    """Definitions from a file: they can be searched and counted, not called."""
-
-    def __init__(self, name: str, toolsets: tuple[Toolset, ...]) -> None:
-        self.name = name
-        self._toolsets = toolsets
-
-    def snapshot(self) -> tuple[Toolset, ...]:
-        """The toolsets of the file."""
-        return self._toolsets
-
-    def watch(self, changed: object) -> bool:
-        """Never changes."""
-        return True
-
-    async def call(self, call: Call, context: CallContext) -> Result:
-        """Refuses: a definition in a file has nothing behind it."""
-        raise ToolFailed(f"`{call.tool.name}` comes from a file and cannot be called.")
-
-    async def close(self) -> None:
-        """Holds nothing."""
 
 
 def load_catalog(path: Path, *, settings: Settings | None = None, lock: Path | None = None) -> Crib:
@@ -59,7 +36,9 @@ def load_catalog(path: Path, *, settings: Settings | None = None, lock: Path | N
         else freeze_toolset(DEFAULT_TOOLSET, definitions, origin="mcp", prefix="")
         for name, definitions in servers.items()
     )
-    return Crib(FileSource(str(path), toolsets), settings=settings or Settings(pins="off", screening="off"), lock=lock)
+    return Crib(
+        ListedToolsets(str(path), toolsets), settings=settings or Settings(pins="off", screening="off"), lock=lock
+    )
 
 
 def read_definitions(path: Path) -> Iterator[JsonObject]:

@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from toolcrib.cli.output import open_console, print_json
 from toolcrib.definitions import Json, JsonObject
+
+if TYPE_CHECKING:
+    from toolcrib.config import Loaded
 
 _SECRET_KEY = re.compile(r"(?:^|[._-])(?:token|secret|password|passwd|api_?key|key|authorization|credentials?)$", re.I)
 _SECRET_SECTION = re.compile(r"(?:^|\.)(?:env|headers)\.")
@@ -61,13 +64,22 @@ def show(
         console.print(line.rstrip(), markup=False, soft_wrap=True, style=None if source != "default" else "dim")
 
 
+def changed_settings(loaded: "Loaded") -> list[tuple[str, str, str]]:
+    """Key, value and origin of every setting that is not a default; secrets as ***."""
+    from msgspec import to_builtins
+
+    values = leaves(cast("JsonObject", to_builtins(loaded.settings)))
+    rows = [(key, value, origin_of(key, loaded.origins)) for key, value in values]
+    return [(key, _spell(masked(key, value)), origin) for key, value, origin in rows if origin != "default"]
+
+
 def leaves(data: Mapping[str, Json], prefix: str = "") -> Iterator[tuple[str, Json]]:
-    """Dotted keys and values; an empty section is a value too."""
+    """Dotted keys and values; an empty section is a value too, and a tuple of settings a list."""
     for key, value in data.items():
         if isinstance(value, Mapping) and value:
             yield from leaves(value, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", value
+            yield f"{prefix}{key}", cast("Json", list(value) if isinstance(value, tuple) else value)
 
 
 def origin_of(key: str, origins: Mapping[str, str]) -> str:

@@ -21,4 +21,11 @@ def open_console() -> "Console":
     """A console for tables and bars; without colour where there is no terminal or `NO_COLOR` is set."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=False)
+    class Output(Console):
+        """Leaves a reader that went away, as `head` does, to `main`: nothing is wrong then."""
+
+        def on_broken_pipe(self) -> None:
+            self.quiet = True
+            raise BrokenPipeError
+
+    return Output(highlight=False, soft_wrap=False)

@@ -39,14 +39,8 @@ def run(
     """
     from toolcrib.agent.schedule import run_task
     from toolcrib.cli.feed import TerminalView
-    from toolcrib.errors import ConfigError
 
-    try:
-        text = task.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{task}: cannot be read: {error}.") from None
-    if not text:
-        raise ConfigError(f"{task}: holds no task.")
+    text = _read_task(task)
     settings, sources, lock = agent_configuration(
         config, model=model, endpoint=endpoint, api=api, context=context, reveal=reveal, workdir=workdir
     )
@@ -75,6 +69,19 @@ def run(
     if not done.succeeded:
         sys.stderr.write(f"toolcrib: {done.outcome}: {done.reason}\n")
         raise typer.Exit(1)
+
+
+def _read_task(path: Path) -> str:
+    """The task in a file. Raises `ConfigError`."""
+    from toolcrib.errors import ConfigError
+
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}.") from None
+    if not text:
+        raise ConfigError(f"{path}: holds no task.")
+    return text
 
 
 def _several(values: list[str] | None) -> list[str] | None:

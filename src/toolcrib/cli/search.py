@@ -1,12 +1,15 @@
 """`toolcrib search`: what a model would find."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from toolcrib.cli.output import open_console, print_json
 from toolcrib.definitions import Json, JsonObject
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def search(
@@ -51,14 +54,24 @@ def search(
     if answer.abstained:
         console.print(f"Nothing among {answer.body['total_available']} tools fits. {answer.body.get('hint', '')}")
     for number, match in enumerate(matches, 1):
-        console.print(f"{number:>2}. {match['signature']}  [{match['toolset']}]  {match['score']}", markup=False)
-        console.print(f"    {match['description']}", markup=False)
-        parts = match.get("evidence")
-        if isinstance(parts, dict):
-            shown = sorted(parts.items(), key=lambda item: -abs(float(str(item[1]))))
-            console.print(
-                "    " + "  ".join(f"{name} {value:+.2f}" for name, value in shown), markup=False, style="dim"
-            )
+        _print_match(number, match, console)
+
+
+def _print_match(number: int, match: JsonObject, console: "Console") -> None:
+    from rich.text import Text
+
+    from toolcrib.terminal import print_hanging
+
+    signature, toolset = (f"{match['signature']}", "bold"), (f"  [{match['toolset']}]", "cyan")
+    first = Text.assemble((f"{match['score']:.2f}  ", "dim"), signature, toolset)
+    print_hanging(console, Text(f"{number:>2}. "), first)
+    print_hanging(console, Text("    "), Text(f"{match['description']}"))
+    parts = match.get("evidence")
+    if isinstance(parts, dict):
+        shown = sorted(parts.items(), key=lambda item: -abs(float(str(item[1]))))
+        # A no-break space: a name and its figure stay on one line.
+        text = "  ".join(f"{name}\u00a0{value:+.2f}" for name, value in shown)
+        print_hanging(console, Text("    "), Text(text, style="dim"))
 
 
 def _matches(body: JsonObject) -> list[JsonObject]:

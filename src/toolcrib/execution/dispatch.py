@@ -6,8 +6,7 @@ nor a hanging server takes everything. A source may throw whatever it likes: her
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -113,40 +112,54 @@ class Dispatcher:
         exchange: Exchange | None = None,
     ) -> Result:
         """The tool's result. Raises `CallError`."""
-        async with self._place(call, places):
-            deadline_s = call.tool.traits.deadline_s or self._limits.call_deadline_s
-            context = CallContext(deadline_s=deadline_s, report=report, principal=call.principal, exchange=exchange)
-            try:
-                async with asyncio.timeout(deadline_s):
-                    return await runner.call(call, context)
-            except CallError:
-                raise
-            except TimeoutError:
-                raise DeadlineExceeded(
-                    f"`{call.tool.name}` did not answer within {deadline_s:g} s. "
-                    "It may still have an effect; look before you try again."
-                ) from None
-            except SourceUnavailable as error:
-                raise ToolFailed(f"`{call.tool.name}` cannot be reached now: {error}", detail=str(error)) from None
-            except Exception as error:
-                # The model reads one line, the feed has the reason; the rest is for whoever debugs the tool.
-                logger.debug("a tool failed", extra={"tool": call.tool.name}, exc_info=True)
-                raise ToolFailed(f"`{call.tool.name}` failed: {_describe(error)}", detail=repr(error)) from None
+        held = await self._take(call, places)
+        deadline_s = call.tool.traits.deadline_s or self._limits.call_deadline_s
+        context = CallContext(deadline_s=deadline_s, report=report, principal=call.principal, exchange=exchange)
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await runner.call(call, context)
+        except CallError:
+            raise
+        except TimeoutError:
+            raise DeadlineExceeded(
+                f"`{call.tool.name}` did not answer within {deadline_s:g} s. "
+                "It may still have an effect; look before you try again."
+            ) from None
+        except SourceUnavailable as error:
+            raise ToolFailed(f"`{call.tool.name}` cannot be reached now: {error}", detail=str(error)) from None
+        except Exception as error:
+            # The model reads one line, the feed has the reason; the rest is for whoever debugs the tool.
+            logger.debug("a tool failed", extra={"tool": call.tool.name}, exc_info=True)
+            raise ToolFailed(f"`{call.tool.name}` failed: {_describe(error)}", detail=repr(error)) from None
+        finally:
+            for semaphore in held:
+                semaphore.release()
 
-    @asynccontextmanager
-    async def _place(self, call: Call, places: asyncio.Semaphore) -> AsyncGenerator[None]:
+    async def _take(self, call: Call, places: asyncio.Semaphore) -> tuple[asyncio.Semaphore, ...]:
         """A place in the session, the toolset and the process, in that order; the narrowest waits first."""
-        toolset = self._toolsets.setdefault(call.tool.toolset, asyncio.Semaphore(self._limits.concurrency_per_toolset))
-        async with AsyncExitStack() as stack:
-            try:
-                async with asyncio.timeout(QUEUE_WAIT_S):
-                    for semaphore in (places, toolset, self._all):
-                        await stack.enter_async_context(semaphore)
-            except TimeoutError:
-                raise TooBusy(
-                    f"Too many calls are under way; `{call.tool.name}` was not run. Try again later."
-                ) from None
-            yield
+        toolset = self._toolsets.get(call.tool.toolset)
+        if toolset is None:
+            toolset = self._toolsets[call.tool.toolset] = asyncio.Semaphore(self._limits.concurrency_per_toolset)
+        wanted = (places, toolset, self._all)
+        if not any(semaphore.locked() for semaphore in wanted):
+            # Nobody waits: each of these returns at once, and no clock has to be set.
+            for semaphore in wanted:
+                await semaphore.acquire()
+            return wanted
+        held: list[asyncio.Semaphore] = []
+        try:
+            async with asyncio.timeout(QUEUE_WAIT_S):
+                for semaphore in wanted:
+                    await semaphore.acquire()
+                    held.append(semaphore)
+        except BaseException as error:
+            for semaphore in held:
+                semaphore.release()
+            if isinstance(error, TimeoutError):
+                text = f"Too many calls are under way; `{call.tool.name}` was not run. Try again later."
+                raise TooBusy(text) from None
+            raise
+        return wanted
 
 
 def _describe(error: Exception) -> str:

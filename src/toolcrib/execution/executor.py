@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import orjson
+from msgspec import Struct, structs
 
 from toolcrib.activity import Activity, Event, Outcome, shape_of
 from toolcrib.bridge import Invocation
@@ -49,8 +50,7 @@ class Holder(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """One call on its way through the stages."""
 
     id: str
@@ -157,10 +157,11 @@ class Executor:
             route=run.invocation.route,
             principal=run.holder.principal,
         )
-        return replace(run, call=call)
+        return structs.replace(run, call=call)
 
     async def _validate(self, run: Run) -> Run:
-        return replace(run, call=self._checked(run.bound))
+        checked = self._checked(run.bound)
+        return run if checked is run.call else structs.replace(run, call=checked)
 
     async def _guard(self, run: Run) -> Run:
         await run_guardrails(self._guardrails, run.bound)
@@ -170,7 +171,7 @@ class Executor:
         changed = await run_before(self._hooks, run.bound)
         if changed is None:
             return run
-        return replace(run, call=self._checked(replace(run.bound, arguments=changed)))
+        return structs.replace(run, call=self._checked(replace(run.bound, arguments=changed)))
 
     async def _approve(self, run: Run) -> Run:
         await self._approvals.require(run.bound, run.exchange)
@@ -193,17 +194,24 @@ class Executor:
                 except Exception:  # an observer never fails a call (X14)
                     self._activity.dropped += 1
 
-        return replace(run, result=await self._dispatcher.run(runner, call, report, run.holder.places, run.exchange))
+        return structs.replace(
+            run, result=await self._dispatcher.run(runner, call, report, run.holder.places, run.exchange)
+        )
 
     async def _limit(self, run: Run) -> Run:
         noted = note_repairs(run.answered, run.bound.notes)
-        return replace(run, result=limit_result(noted, max_chars=self._result_max_chars))
+        limited = limit_result(noted, max_chars=self._result_max_chars)
+        return run if limited is run.result else structs.replace(run, result=limited)
 
     async def _after(self, run: Run) -> Run:
-        return replace(run, result=await run_after(self._hooks, run.bound, run.answered))
+        if not self._hooks:
+            return run
+        return structs.replace(run, result=await run_after(self._hooks, run.bound, run.answered))
 
     def _checked(self, call: Call) -> Call:
         checked = self._validator.check(call.tool, call.arguments)
+        if checked.arguments is call.arguments and not checked.notes:
+            return call
         return replace(call, arguments=checked.arguments, notes=(*call.notes, *checked.notes))
 
     def _finish(self, run: Run, result: Result, started: float, outcome: Outcome, error: CallError | None) -> Done:

@@ -8,6 +8,7 @@ that came with it stays here.
 import asyncio
 import ipaddress
 import logging
+import socket
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -190,8 +191,8 @@ class HttpApp:
             envelope = read_envelope(body)
             if isinstance(envelope.id, int | str):
                 identifier = envelope.id
-            require_distinct_keys(body)
             params = read_object(envelope.params)
+            require_distinct_keys(body, envelope, params)
             meta = params.get("_meta")
             version = headers.get("mcp-protocol-version")
             if version == MODERN_VERSION or (isinstance(meta, Mapping) and META_VERSION in meta):
@@ -330,7 +331,8 @@ class HttpApp:
 
 
 def _fold(scope: Scope) -> Mapping[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    # Blanks around a value are no part of it; parsers differ in whether they leave them.
+    return {name.decode("latin-1"): value.decode("latin-1").strip(" \t") for name, value in scope["headers"]}
 
 
 def _host_of(value: str) -> str:
@@ -454,6 +456,10 @@ async def serve_http(
         timeout_graceful_shutdown=int(DRAIN_S),
         h11_max_incomplete_event_size=64 * 1024,
     )
+    try:
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise ConfigError(f"{options.http} cannot be listened on: {error.strerror}; use another port.") from None
     server = _Server(config)
 
     async def end() -> None:
@@ -471,9 +477,7 @@ async def serve_http(
 
     tasks = [asyncio.ensure_future(end()), asyncio.ensure_future(announce())]
     try:
-        await server.serve()
-    except SystemExit:
-        raise ConfigError(f"{options.http} cannot be listened on: is something else there?") from None
+        await server.serve(sockets=[listening])
     finally:
         for task in tasks:
             task.cancel()

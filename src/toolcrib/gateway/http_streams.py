@@ -70,6 +70,8 @@ class Stream:
     def __init__(self) -> None:
         self._messages: deque[bytes] = deque()
         self._news = asyncio.Event()
+        self.first: asyncio.Future[None] | None = None
+        """Done as soon as there is anything to send."""
         self.closed = False
 
     def push(self, message: bytes) -> None:
@@ -79,6 +81,8 @@ class Stream:
             raise ConnectionError("the client does not read")
         self._messages.append(message)
         self._news.set()
+        if self.first is not None and not self.first.done():
+            self.first.set_result(None)
 
     def close(self) -> None:
         """Ends the stream."""
@@ -115,20 +119,21 @@ async def respond(
     """Runs the work and answers with its result; ends it if the client goes away."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
-    news = loop.create_task(stream.wait())
     gone = loop.create_task(_disconnected(receive))
+    stream.first = loop.create_future()
     try:
-        await asyncio.wait({task, news, gone}, return_when=asyncio.FIRST_COMPLETED, timeout=SSE_PING_S)
-        if task.done() and not news.done():
+        await asyncio.wait((task, stream.first, gone), return_when=asyncio.FIRST_COMPLETED, timeout=SSE_PING_S)
+        if task.done() and not stream.first.done():
             status, body = _outcome(task, identifier, statuses)
             await send_body(send, status, body, headers)
         elif not gone.done():
             await _stream(task, identifier, stream, gone, send, headers)
     finally:
         stream.close()
-        for item in (task, news, gone):
-            item.cancel()
-        await asyncio.gather(task, news, gone, return_exceptions=True)
+        gone.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
 async def _stream(

@@ -91,16 +91,16 @@ class StdioServer:
             envelope = read_envelope(line)
             if isinstance(envelope.id, int | str):
                 identifier = envelope.id
-            require_distinct_keys(line)
-            self._dispatch(envelope, identifier)
+            params = {} if isinstance(envelope.method, UnsetType) else read_object(envelope.params)
+            require_distinct_keys(line, envelope, params)
+            self._dispatch(envelope, identifier, params)
         except RpcError as error:
             self._write(error_line(identifier, error))
 
-    def _dispatch(self, envelope: Envelope, identifier: Identifier | None) -> None:
+    def _dispatch(self, envelope: Envelope, identifier: Identifier | None, params: JsonObject) -> None:
         if isinstance(envelope.method, UnsetType):
             self._settle(envelope)
             return
-        params = read_object(envelope.params)
         if identifier is None:
             self._notified(envelope.method, params)
             return
@@ -177,36 +177,46 @@ class StdioServer:
         return self._client
 
 
+class _Input(asyncio.Protocol):
+    """Hands what arrives to the server at once: no task, no buffer in between."""
+
+    def __init__(self, feed: Callable[[bytes], None], ended: asyncio.Event) -> None:
+        self._feed = feed
+        self._ended = ended
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the client."""
+        self._feed(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client closed its end."""
+        self._ended.set()
+
+
 async def serve_stdio(gateway: Gateway, principal: Principal, changes: ChangeFeed, stop: asyncio.Event) -> None:
     """Serves the client on this process's standard input and output until its input ends or `stop` is set."""
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
-    transport, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, sys.stdout.buffer)
+    output, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, sys.stdout.buffer)
 
     def write(data: bytes) -> None:
-        if not transport.is_closing():
-            transport.write(data)
+        if not output.is_closing():
+            output.write(data)
 
     server = StdioServer(gateway, principal, write, changes)
-    stopped = loop.create_task(stop.wait())
+    ended = asyncio.Event()
+    source, _ = await loop.connect_read_pipe(lambda: _Input(server.feed, ended), sys.stdin.buffer)
+    waits = [loop.create_task(event.wait()) for event in (ended, stop)]
     try:
-        while not stop.is_set():
-            reading = loop.create_task(reader.read(256 * 1024))
-            await asyncio.wait({reading, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            if not reading.done():
-                reading.cancel()
-                await server.drain()
-                break
-            data = reading.result()
-            if not data:
-                break
-            server.feed(data)
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        if not ended.is_set():
+            await server.drain()
     finally:
-        stopped.cancel()
+        for wait in waits:
+            wait.cancel()
         await server.close()
+        source.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(1):
-                while transport.get_write_buffer_size():  # noqa: ASYNC110 - the last bytes, on their way out
+                while output.get_write_buffer_size():  # noqa: ASYNC110 - the last bytes, on their way out
                     await asyncio.sleep(0.01)
-        transport.close()
+        output.close()

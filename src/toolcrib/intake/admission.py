@@ -21,11 +21,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from toolcrib.definitions import Tool, Toolset
+from toolcrib.definitions import Fingerprint, Tool, Toolset
 from toolcrib.errors import ConfigError
 from toolcrib.intake.findings import Finding
 from toolcrib.intake.pins import Drift, Lock, Offer, compare_launch, compare_toolset, is_pinned, read_lock
 from toolcrib.intake.screening import find_hard, screen_together, screen_toolset
+from toolcrib.limits import SCREENED_KEPT
 from toolcrib.settings import PinMode, ScreeningMode
 
 logger = logging.getLogger("toolcrib")
@@ -74,8 +75,7 @@ class Intake:
         self._stamp = self._stat()
         self._lock = self._read()
         self._verdicts: WeakKeyDictionary[Toolset, _Verdict] = WeakKeyDictionary()
-        self._served: Mapping[str, Toolset] = {}
-        self._served_lock: Lock | None = None
+        self._hard: dict[Fingerprint, tuple[Finding, ...]] = {}
         self._screened: WeakKeyDictionary[Toolset, Mapping[str, tuple[Finding, ...]]] = WeakKeyDictionary()
 
     @property
@@ -94,10 +94,8 @@ class Intake:
         """What sessions may know of these offers."""
         lock = self.lock
         verdicts = [self._verdict(offer, lock) for offer in offers]
-        toolsets = tuple(verdict.admitted or offer.toolset for offer, verdict in zip(offers, verdicts, strict=True))
-        self._served, self._served_lock = {toolset.name: toolset for toolset in toolsets}, lock
         return Admission(
-            toolsets=toolsets,
+            toolsets=tuple(verdict.admitted or offer.toolset for offer, verdict in zip(offers, verdicts, strict=True)),
             held_back=tuple(held for verdict in verdicts for held in verdict.held_back),
             drifts=tuple(dict.fromkeys(drift for verdict in verdicts for drift in verdict.drifts)),
         )
@@ -127,7 +125,7 @@ class Intake:
             return _Verdict(lock, digest, None, (), ())
         drifts, reasons = self._compare(offer, lock)
         approved = {drift.name for drift in drifts if drift.kind == "tool" and drift.state == "unchanged"}
-        for name, findings in self._holding(toolset, lock).items():
+        for name, findings in self._holding(toolset).items():
             if name not in approved and name not in reasons:
                 reasons[name] = "; ".join(
                     f"{item.explanation} (at {item.path or 'the whole'})" for item in findings[:3]
@@ -161,11 +159,11 @@ class Intake:
             }
         return ((*drifts, launch) if launch else drifts), reasons
 
-    def _holding(self, toolset: Toolset, lock: Lock | None) -> Mapping[str, tuple[Finding, ...]]:
+    def _holding(self, toolset: Toolset) -> Mapping[str, tuple[Finding, ...]]:
         if self.screening == "hold":
-            # What was let in under the same lock has no hard finding, or a person approved it.
-            before = self._served.get(toolset.name) if lock is self._served_lock else None
-            return find_hard(toolset, before.by_name if before else None)
+            if len(self._hard) > SCREENED_KEPT:
+                self._hard.clear()
+            return find_hard(toolset, self._hard)
         return self._screen(toolset) if self.screening == "strict" else {}
 
     def _screen(self, toolset: Toolset) -> Mapping[str, tuple[Finding, ...]]:

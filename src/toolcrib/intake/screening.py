@@ -7,12 +7,12 @@ Nothing here decides what happens: that is `toolcrib.intake.admission`.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from itertools import pairwise
 
 import orjson
 
-from toolcrib.definitions import Tool, Toolset
+from toolcrib.definitions import Fingerprint, Tool, Toolset
 from toolcrib.intake.encoded import decoded_texts
 from toolcrib.intake.findings import Finding, excerpt_of, make_visible, strings_of
 from toolcrib.intake.glance import has_controls, may_be_encoded, may_conceal, without_escapes
@@ -53,21 +53,29 @@ def screen_toolset(toolset: Toolset) -> Mapping[str, tuple[Finding, ...]]:
     return {name: tuple(findings) for name, findings in found.items() if findings}
 
 
-def find_hard(toolset: Toolset, clean: Mapping[str, Tool] | None = None) -> Mapping[str, tuple[Finding, ...]]:
-    """The hard findings of `screen_toolset` alone, for a fraction of the time: fit to be asked before every serve.
+Known = MutableMapping[Fingerprint, tuple[Finding, ...]]
+"""Hard findings of single tools by content: what a changed toolset still has in common with the old one."""
 
-    Tools in `clean` were asked before and had none: what is still the same is not asked again.
-    """
-    known = clean or {}
+
+def find_hard(toolset: Toolset, known: Known | None = None) -> Mapping[str, tuple[Finding, ...]]:
+    """The hard findings of `screen_toolset` alone, for a fraction of the time: fit to be asked before every serve."""
     found: dict[str, list[Finding]] = defaultdict(list)
+    kept: Known = {} if known is None else known
     for tool in toolset.tools:
-        if known.get(tool.name) != tool and _may_be_hard(tool):
-            found[tool.name].extend(finding for finding in _screen(tool) if finding.severity == "hard")
+        findings = kept.get(tool.fingerprint)
+        if findings is None:
+            findings = kept[tool.fingerprint] = _find_hard(tool)
+        if findings:
+            found[tool.name].extend(findings)
     if not all(tool.leaf.isascii() for tool in toolset.tools):
         for name, finding in _find_look_alikes(toolset.tools):
             if finding.severity == "hard":
                 found[name].append(finding)
     return {name: tuple(findings) for name, findings in found.items() if findings}
+
+
+def _find_hard(tool: Tool) -> tuple[Finding, ...]:
+    return tuple(item for item in _screen(tool) if item.severity == "hard") if _may_be_hard(tool) else ()
 
 
 def _may_be_hard(tool: Tool) -> bool:

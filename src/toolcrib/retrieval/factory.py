@@ -53,14 +53,23 @@ def build_retriever(
     inner: Retriever = LexicalRetriever() if settings.retrieval == "lexical" else HybridRetriever()
     if not settings.reranker.enabled:
         return inner
-    endpoint = EmbeddingEndpoint(
-        url=settings.reranker.endpoint, model=settings.reranker.model, key=environ.get(KEY_VARIABLE)
-    )
-    try:
-        embedder = HttpEmbedder(endpoint)
-    except ValueError as error:
-        raise ConfigError(f"`tools.tool_search.reranker.endpoint`: {error}.") from None
+    embedder = open_embedder(endpoint_of(settings, environ))
     reranker = Reranker(
         embedder, clock=clock, report=logger.warning, settings=RerankerSettings(mode=settings.reranker.mode)
     )
     return RerankedRetriever(inner, reranker)
+
+
+def endpoint_of(settings: ToolSearchSettings, environ: Mapping[str, str]) -> EmbeddingEndpoint:
+    """The endpoint that the settings name."""
+    return EmbeddingEndpoint(
+        url=settings.reranker.endpoint, model=settings.reranker.model, key=environ.get(KEY_VARIABLE)
+    )
+
+
+def open_embedder(endpoint: EmbeddingEndpoint) -> HttpEmbedder:
+    """What asks the endpoint. Raises `ConfigError` if it is no address."""
+    try:
+        return HttpEmbedder(endpoint)
+    except ValueError as error:
+        raise ConfigError(f"`tools.tool_search.reranker.endpoint`: {error}.") from None

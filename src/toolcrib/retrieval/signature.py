@@ -102,8 +102,8 @@ class _Writer:
 
 
 def build_signature(tool: Tool) -> Signature:
-    """The signature of a tool, under the name that a session knows it by."""
-    return write_signature(tool.name, tool.schema)
+    """The signature of a tool, under its source's own name: the exposed one stands beside it in every answer."""
+    return write_signature(tool.leaf, tool.schema)
 
 
 def write_signature(name: str, encoded: bytes) -> Signature:

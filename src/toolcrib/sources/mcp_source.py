@@ -188,20 +188,35 @@ class McpSource:
         link, peer = await self._lane_for(exchange).require()
         timeout = self.options.timeout_s
         try:
+            if timeout is None:
+                return await self._rounds(link, peer, method, params, exchange, name, headers)
             async with asyncio.timeout(timeout):
-                for _ in range(INPUT_ROUNDS):
-                    raw = await self._send(link, peer, method, params, exchange, name, headers)
-                    if exchange is None or exchange.era == peer.era or b'"input_required"' not in raw:
-                        return raw
-                    if read_head(raw).resultType != "input_required":
-                        return raw
-                    params = await _answer_input(params, raw, exchange)
+                return await self._rounds(link, peer, method, params, exchange, name, headers)
         except RpcError as error:
             raise SourceRefused(error.code, error.message, error.data) from None
         except TimeoutError:
             raise ToolFailed(f"The server `{self.server}` did not answer within {timeout:g} s.") from None
         finally:
             self._used_at = self._clock()
+
+    async def _rounds(
+        self,
+        link: Link,
+        peer: Peer,
+        method: str,
+        params: JsonObject,
+        exchange: Exchange | None,
+        name: str | None,
+        headers: dict[str, str] | None,
+    ) -> bytes:
+        """Sends the request, and again with its caller's answers where the caller cannot do that itself."""
+        for _ in range(INPUT_ROUNDS):
+            raw = await self._send(link, peer, method, params, exchange, name, headers)
+            if exchange is None or exchange.era == peer.era or b'"input_required"' not in raw:
+                return raw
+            if read_head(raw).resultType != "input_required":
+                return raw
+            params = await _answer_input(params, raw, exchange)
         raise ToolFailed(f"The server `{self.server}` asked for input more than {INPUT_ROUNDS} times.")
 
     async def _send(

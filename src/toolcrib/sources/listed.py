@@ -1,15 +1,15 @@
-"""A source that only holds definitions: enough to count and to search them, nothing to call."""
+"""Toolsets that somebody has only listed, in a file or for an audit: they can be counted and searched, not called."""
 
 from toolcrib.definitions import Call, Result, Toolset
 from toolcrib.errors import ToolFailed
 from toolcrib.execution.dispatch import CallContext
 
 
-class HeldSource:
-    """Toolsets that somebody else has listed."""
+class ListedToolsets:
+    """A source without anything behind it."""
 
-    def __init__(self, toolsets: tuple[Toolset, ...]) -> None:
-        self.name = "audit"
+    def __init__(self, name: str, toolsets: tuple[Toolset, ...]) -> None:
+        self.name = name
         self._toolsets = toolsets
 
     def snapshot(self) -> tuple[Toolset, ...]:
@@ -21,8 +21,8 @@ class HeldSource:
         return True
 
     async def call(self, call: Call, context: CallContext) -> Result:
-        """Refuses."""
-        raise ToolFailed(f"`{call.tool.name}` was listed for an audit and cannot be called.")
+        """Refuses: a definition alone cannot run."""
+        raise ToolFailed(f"`{call.tool.name}` is only listed ({self.name}) and cannot be called.")
 
     async def close(self) -> None:
         """Holds nothing."""

@@ -1,0 +1,339 @@
+"""From what was seen to checks: a state, a sentence and, where something is wrong, the next step.
+
+Every function here takes values and gives checks, so that each verdict can be tried without a server. `wrong` is kept
+for what a person should act on: it alone makes the check-up fail. What is merely worth knowing is a `note`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from toolcrib.clients.state import ClientState
+from toolcrib.definitions import JsonObject, Skipped
+from toolcrib.gate import GateDecision
+from toolcrib.intake.admission import HeldBack, tell
+from toolcrib.intake.findings import Finding
+from toolcrib.intake.pins import Drift
+from toolcrib.limits import CLIENT_NAME_MAX_CHARS, CLIENT_TOOLS_MAX, DOCTOR_ITEMS
+from toolcrib.settings import PinMode, ScreeningMode
+
+Section = Literal["configuration", "servers", "gate", "retrieval", "pins", "screening", "definitions", "clients"]
+State = Literal["ok", "note", "wrong"]
+
+_SERVERS = "mcpServers."
+CLIENT_PREFIX = "mcp__toolcrib__"
+"""What clients put before the names of our server's tools."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that was looked at."""
+
+    section: Section
+    state: State
+    text: str
+    action: str | None = None
+    """What to do about it."""
+
+    def as_json(self) -> JsonObject:
+        """The check as plain data."""
+        shown: JsonObject = {"section": self.section, "state": self.state, "text": self.text}
+        return {**shown, "action": self.action} if self.action else shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerState:
+    """One upstream as it was found."""
+
+    name: str
+    tools: int
+    seconds: float | None = None
+    """How long it took to list its tools, if it did."""
+    error: str | None = None
+    """Why it cannot be used."""
+    disabled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileView:
+    """What one profile gets."""
+
+    profile: str
+    decision: GateDecision
+    visible: tuple[str, ...]
+    """The names in its array, the bridge's too."""
+    tokens: int
+    missing: tuple[str, ...] = ()
+    """Tools that it requires and does not have."""
+
+
+def check_config(path: Path | None, changed: Sequence[tuple[str, str, str]]) -> Iterator[Check]:
+    """The file and every value that is not a default. `changed` has key, shown value and origin."""
+    if path is None:
+        yield Check(
+            section="configuration",
+            state="note",
+            text="There is no toolcrib.yaml here: every setting has its default and no server is configured.",
+            action="give --config FILE, or put a file there: docs/configuration.md has every key",
+        )
+    else:
+        yield Check(section="configuration", state="ok", text=f"{path} is valid.")
+    entries = [key for key, _, _ in changed if key.startswith(_SERVERS)]
+    for key, value, origin in changed:
+        if not key.startswith(_SERVERS):
+            yield Check(
+                section="configuration", state="ok", text=f"{key} = {value} (from {origin.removesuffix(f':{path}')})"
+            )
+    if entries:
+        servers = {key.removeprefix(_SERVERS).partition(".")[0] for key in entries}
+        yield Check(
+            section="configuration",
+            state="ok",
+            text=(
+                f"{_count(len(servers), 'server')} with {_count(len(entries), 'key')}; `toolcrib config show --origin` "
+                "has them all."
+            ),
+        )
+
+
+def check_servers(servers: Iterable[ServerState]) -> Iterator[Check]:
+    """Each upstream."""
+    for server in servers:
+        if server.disabled:
+            yield Check(section="servers", state="note", text=f"{server.name} is switched off.")
+        elif server.error is not None:
+            yield Check(
+                section="servers",
+                state="wrong",
+                text=f"{server.name} does not work: {server.error.rstrip('.')}.",
+                action=f"start its command by hand, correct `mcpServers.{server.name}`, or set `disabled: true`",
+            )
+        elif not server.tools:
+            yield Check(section="servers", state="note", text=f"{server.name} works, but has no tools.")
+        else:
+            took = f" after {server.seconds:.1f} s" if server.seconds is not None else ""
+            yield Check(
+                section="servers", state="ok", text=f"{server.name} works: {_count(server.tools, 'tool')}{took}."
+            )
+
+
+def check_gate(views: Iterable[ProfileView]) -> Iterator[Check]:
+    """What the gate decides for each profile, and whether clients can take what comes of it."""
+    for view in views:
+        decision = view.decision
+        text = "the window is not known" if decision.window is None else f"a window of {decision.window:,}"
+        verdict = (
+            f"{decision.deferrable:,} tools are deferred"
+            if decision.defer
+            else f"{decision.deferrable:,} stay attached"
+        )
+        yield Check(
+            section="gate",
+            state="ok",
+            text=(f"profile {view.profile}: {verdict}, {view.tokens:,} tokens per turn ({_why(decision)}; {text})."),
+            action=(
+                f"set `profiles.{view.profile}.context` to the window of your model"
+                if decision.window is None and decision.reason in {"over_threshold", "below_threshold"}
+                else None
+            ),
+        )
+        if view.missing:
+            yield Check(
+                section="gate",
+                state="wrong",
+                text=f"profile {view.profile} requires tools that nobody has: {', '.join(view.missing)}.",
+                action=f"correct `profiles.{view.profile}.required_tools`, or the servers that have them",
+            )
+        yield from _check_client_limits(view)
+
+
+def _check_client_limits(view: ProfileView) -> Iterator[Check]:
+    if len(view.visible) > CLIENT_TOOLS_MAX:
+        yield Check(
+            section="gate",
+            state="wrong",
+            text=(
+                f"profile {view.profile} shows {len(view.visible):,} tools, and several clients and model APIs take at "
+                f"most {CLIENT_TOOLS_MAX}."
+            ),
+            action="set `tools.tool_search.enabled: on`, or narrow the profile with `toolsets`",
+        )
+    room = CLIENT_NAME_MAX_CHARS - len(CLIENT_PREFIX)
+    long = [name for name in view.visible if len(name) > room]
+    if long:
+        yield Check(
+            section="gate",
+            state="wrong",
+            text=(
+                f"profile {view.profile}: {len(long):,} names are longer than {room} characters, and with the client's "
+                f"prefix longer than the {CLIENT_NAME_MAX_CHARS} that model APIs take: {_some(long)}."
+            ),
+            action="set a shorter `prefix` for their servers, or `tools.tool_search.enabled: on`",
+        )
+
+
+def _why(decision: GateDecision) -> str:
+    reasons = {
+        "off": "tool search is off",
+        "nothing_to_defer": "there is nothing to defer",
+        "on": "tool search is on",
+        "over_threshold": f"{decision.tokens:,} tokens of definitions reach the threshold of {decision.threshold:,}",
+        "below_threshold": (
+            f"{decision.tokens:,} tokens of definitions are below the threshold of {decision.threshold:,}"
+        ),
+    }
+    return reasons[decision.reason]
+
+
+def check_retrieval(*, configured: str, unavailable: str | None) -> Check:
+    """How searches are really done."""
+    if unavailable is None:
+        return Check(section="retrieval", state="ok", text=f"Searches are {configured}, as configured.")
+    return Check(
+        section="retrieval",
+        state="wrong",
+        text=f"Searches are lexical although {configured} is configured: {unavailable.rstrip('.')}.",
+        action="install toolcrib again, or set `tools.tool_search.retrieval: lexical`",
+    )
+
+
+def check_reranker(*, host: str, failure: str | None, dimensions: int) -> Check:
+    """Whether the embeddings endpoint answers."""
+    if failure is None:
+        return Check(
+            section="retrieval",
+            state="ok",
+            text=f"The reranker at {host} answers with {dimensions:,} dimensions; descriptions and queries go there.",
+        )
+    return Check(
+        section="retrieval",
+        state="wrong",
+        text=f"The reranker at {host} does not answer ({failure.rstrip('.')}): searches do without it.",
+        action="start it, correct `tools.tool_search.reranker`, or set its `enabled: false`",
+    )
+
+
+def check_pins(mode: PinMode, *, lock: Path | None, drifts: Sequence[Drift]) -> Iterator[Check]:
+    """What is not as somebody approved it."""
+    if mode == "off":
+        yield Check(section="pins", state="note", text="Pins are off: a changed definition goes unnoticed.")
+        return
+    if lock is None or not lock.is_file():
+        yield Check(
+            section="pins",
+            state="wrong" if mode == "enforce" else "note",
+            text=(
+                "Nothing is approved yet, so everything is held back."
+                if mode == "enforce"
+                else "Nothing is approved yet: a changed definition would go unnoticed."
+            ),
+            action="look at the tools with `toolcrib pins list`, then `toolcrib pins approve`",
+        )
+        return
+    if not drifts:
+        yield Check(section="pins", state="ok", text=f"Everything is as {lock.name} approves it.")
+        return
+    for drift in drifts[:DOCTOR_ITEMS]:
+        what = "the launch" if drift.kind == "launch" else "the definition"
+        yield Check(
+            section="pins",
+            state="note" if drift.state == "removed" else "wrong",
+            text=f"{drift.toolset}/{drift.name}: {what} is {tell(drift)}.",
+            action=f"look at `toolcrib pins diff`, then `toolcrib pins approve {drift.toolset}` if it is right",
+        )
+    yield from _more("pins", len(drifts))
+
+
+def check_screening(
+    mode: ScreeningMode, *, held_back: Sequence[HeldBack], findings: Mapping[str, Sequence[Finding]]
+) -> Iterator[Check]:
+    """What no session gets, and what looks as if it should not."""
+    if mode == "off":
+        yield Check(section="screening", state="note", text="Screening is off: nobody looks at what tools say.")
+    groups: dict[tuple[str, str], list[str]] = {}
+    for item in held_back:
+        groups.setdefault((item.toolset, item.reason), []).append(item.name)
+    for (toolset, reason), names in list(groups.items())[:DOCTOR_ITEMS]:
+        yield Check(
+            section="screening",
+            state="wrong",
+            text=f"{toolset}: {_some(names)} {'is' if len(names) == 1 else 'are'} held back: {reason.rstrip('.')}.",
+            action="look with `toolcrib pins list`; approve only what you trust",
+        )
+    yield from _more("screening", len(groups))
+    held = {item.name for item in held_back}
+    hard = [
+        (name, finding)
+        for name, found in findings.items()
+        for finding in found
+        if finding.severity == "hard" and name not in held
+    ]
+    for name, finding in hard[:DOCTOR_ITEMS]:
+        yield Check(
+            section="screening",
+            state="wrong" if mode == "warn" else "note",
+            text=f"{name} is served, and has a hard finding ({finding.rule} in {finding.path}): {finding.explanation}",
+            action="read its definition with `toolcrib describe`; set `screening: hold` to hold it back",
+        )
+    yield from _more("screening", len(hard))
+    if mode != "off" and not held_back and not hard:
+        soft = sum(1 for found in findings.values() for finding in found if finding.severity == "soft")
+        alarms = f"; {soft} soft ones, see `toolcrib pins list`" if soft else ""
+        yield Check(section="screening", state="ok", text=f"No hard finding{alarms}.")
+
+
+def check_skipped(skipped: Sequence[Skipped]) -> Iterator[Check]:
+    """Definitions that cannot be used."""
+    if not skipped:
+        yield Check(section="definitions", state="ok", text="Every definition can be used.")
+    for item in skipped[:DOCTOR_ITEMS]:
+        yield Check(
+            section="definitions",
+            state="wrong",
+            text=f"{item.toolset}/{item.name} is left out: {item.reason.rstrip('.')}.",
+            action="tell whoever maintains the server; its other tools work",
+        )
+    yield from _more("definitions", len(skipped))
+
+
+def check_clients(states: Sequence[ClientState]) -> Iterator[Check]:
+    """The clients of this machine."""
+    if not states:
+        yield Check(section="clients", state="note", text="No client with MCP servers was found here.")
+    for state in states:
+        yield _client(state)
+
+
+def _client(state: ClientState) -> Check:
+    name = state.client or "a client"
+    servers = _count(state.servers, "server")
+    if state.state == "direct":
+        text = f"{name} reaches {servers} without the gateway ({state.path})."
+        return Check(section="clients", state="note", text=text, action=f"toolcrib install {name} --dry-run")
+    if state.state == "installed":
+        return Check(section="clients", state="ok", text=f"{name} has {servers} behind the gateway ({state.path}).")
+    if state.state == "changed since":
+        text = f"{name} has {servers} behind the gateway; its file was changed since ({state.path})."
+        undo = f"to go back: toolcrib uninstall {name} --keep-changes"
+        return Check(section="clients", state="note", text=text, action=undo)
+    if state.state == "backup lost":
+        text = f"{name}: the backup of {state.path} is gone or changed, so uninstall cannot restore it."
+        return Check(
+            section="clients", state="wrong", text=text, action=f"toolcrib uninstall {name} --keep-changes --dry-run"
+        )
+    text = f"{name}: {state.detail or f'{state.path} cannot be read'}"
+    return Check(section="clients", state="wrong", text=text, action=f"correct {state.path}")
+
+
+def _more(section: Section, count: int) -> Iterator[Check]:
+    if count > DOCTOR_ITEMS:
+        yield Check(section=section, state="note", text=f"… and {count - DOCTOR_ITEMS:,} more; --json has all of them.")
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,53 @@
+import json
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from toolcrib.cli.app import build_app
+from toolcrib.errors import ConfigError
+
+BAD = Path(__file__).parents[1] / "fakes" / "bad_upstream.py"
+runner = CliRunner()
+
+
+@pytest.mark.requirement("X19", "G4")
+def test_a_token_is_created_listed_and_revoked(tmp_path: Path):
+    file = ["--file", str(tmp_path / "tokens.json")]
+    made = runner.invoke(build_app(), ["token", "create", "ann", "--profile", "reader", "--json", *file])
+    secret = json.loads(made.stdout)["token"]
+    listed = runner.invoke(build_app(), ["token", "list", "--json", *file])
+    assert [(item["name"], item["profile"]) for item in json.loads(listed.stdout)] == [("ann", "reader")]
+    assert secret not in listed.output
+    assert runner.invoke(build_app(), ["token", "revoke", "ann", *file]).exit_code == 0
+    assert runner.invoke(build_app(), ["token", "revoke", "ann", *file]).exit_code == 1
+
+
+@pytest.mark.requirement("X17")
+def test_one_tool_is_called_from_the_command_line(tmp_path: Path):
+    config = tmp_path / "servers.json"
+    entry = {"command": sys.executable, "args": [str(BAD), "--mode", "ok"], "alwaysAllow": ["x"]}
+    config.write_bytes(orjson.dumps({"mcpServers": {"one": entry}, "theme": "dark"}))
+    good = runner.invoke(build_app(), ["call", "one__echo", '{"message": "hi"}', "--config", str(config)])
+    assert (good.exit_code, good.stdout.strip()) == (0, "hi")
+    whole = runner.invoke(build_app(), ["call", "one__echo", '{"message": "hi"}', "--json", "--config", str(config)])
+    assert json.loads(whole.stdout)["content"][0]["text"] == "hi"
+    bad = runner.invoke(build_app(), ["call", "one__nothing", "--config", str(config)])
+    assert bad.exit_code == 1
+
+
+@pytest.mark.requirement("F3")
+def test_serving_without_a_configuration_or_a_token_is_an_error_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match="--config"):
+        runner.invoke(build_app(), ["serve"], catch_exceptions=False)
+    (tmp_path / "toolcrib.yaml").write_text("mcpServers: {}\n")
+    with pytest.raises(ConfigError, match="token create"):
+        runner.invoke(build_app(), ["serve", "--http", "127.0.0.1:0"], catch_exceptions=False)
+    with pytest.raises(ConfigError, match="no profile"):
+        runner.invoke(build_app(), ["serve", "--profile", "nobody"], catch_exceptions=False)

@@ -1,0 +1,165 @@
+import re
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Generator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+import orjson
+import pytest
+from tests.sources.test_mcp_stdio import BAD
+
+from toolcrib.crib import Crib
+from toolcrib.errors import SourceProtocolError, SourceUnavailable
+from toolcrib.execution.dispatch import Era
+from toolcrib.settings import ServerSettings
+from toolcrib.sources.link import Link, Listener
+from toolcrib.sources.mcp_http import HttpLink, require_url
+from toolcrib.sources.mcp_source import McpSource
+from toolcrib.sources.processes import Guard
+from toolcrib.sources.servers import open_server
+from toolcrib.sources.sse import EventReader
+from toolcrib.sources.supervisor import Pace
+
+
+@contextmanager
+def bad(mode: str, *more: str) -> Generator[str]:
+    """The bad upstream over HTTP; gives its address."""
+    command = [sys.executable, str(BAD), "--mode", mode, "--http", "127.0.0.1:0", *more]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        found = re.search(r"http://\S+", process.stdout.readline())
+        assert found
+        try:
+            yield found.group()
+        finally:
+            process.kill()
+
+
+def source(url: str, **more: Any) -> McpSource:
+    return open_server("bad", ServerSettings(url=url, **more), guard=Guard(), pace=Pace(clock=lambda: 0.0, every_s=0))
+
+
+@pytest.mark.requirement("X17")
+async def test_a_server_over_http_is_called():
+    with bad("ok") as url:
+        crib = Crib(upstream := source(url))
+        async with crib:
+            await upstream.settled.wait()
+            assert (await crib.session().call("bad__echo", {"message": "hello"})).text == "hello"
+
+
+@pytest.mark.requirement("E4")
+async def test_a_compressed_bomb_is_refused_unopened():
+    with bad("gzip_bomb") as url:
+        crib = Crib(upstream := source(url))
+        async with crib:
+            await upstream.settled.wait()
+            result = await crib.session().call("bad__echo", {"message": "hello"})
+            assert "compressed" in result.text
+
+
+@pytest.mark.requirement("H1")
+async def test_a_redirect_is_not_followed():
+    with bad("redirect_to", "--target", "http://127.0.0.1:9/secret") as url:
+        upstream = source(url)
+        async with Crib(upstream):
+            await upstream.settled.wait()
+            assert "redirects" in str(upstream.snapshot()[0].unavailable)
+
+
+@pytest.mark.requirement("H1", "H2")
+@pytest.mark.parametrize(
+    "url", ["ftp://x/", "file:///etc/passwd", "http://example.org/mcp", "https://user:secret@example.org/", "https://"]
+)
+def test_addresses_that_are_not_used(url: str):
+    with pytest.raises(SourceUnavailable):
+        require_url("x", url, trust=False)
+
+
+def test_plain_http_is_for_this_machine_or_for_the_trusted():
+    assert require_url("x", "http://127.0.0.1:1/mcp", trust=False)
+    assert require_url("x", "http://intranet/mcp", trust=True)
+
+
+async def pieces(body: bytes) -> AsyncGenerator[bytes]:
+    for at in range(0, len(body), 100):
+        yield body[at : at + 100]
+
+
+class Spy:
+    """A server in memory that remembers the requests that it got."""
+
+    def __init__(self, *, status: int = 200, sse: bool = False) -> None:
+        self.requests: list[httpx2.Request] = []
+        self.status = status
+        self.sse = sse
+
+    def answer(self, request: httpx2.Request) -> httpx2.Response:
+        self.requests.append(request)
+        if request.method != "POST":
+            return httpx2.Response(405)
+        if self.status != 200:
+            return httpx2.Response(self.status)
+        message = orjson.loads(request.content)
+        results = {
+            "server/discover": {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}},
+            "tools/list": {"tools": [{"name": "go", "inputSchema": {"type": "object", "properties": {
+                "region": {"type": "string", "x-mcp-header": "Region"}}}},
+                {"name": "bad", "inputSchema": {"type": "object", "properties": {"x": {"x-mcp-header": "no good"}}}}]},
+            "tools/call": {"content": [{"type": "text", "text": "ok"}]},
+        }  # fmt: skip
+        result = results.get(message["method"], {})
+        body = orjson.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": result})
+        if self.sse:
+            event = b"event: message\ndata: " + body + b"\n\n"
+            return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=pieces(event))
+        return httpx2.Response(200, headers={"content-type": "application/json"}, content=pieces(body))
+
+    async def connect(self, listener: Listener, era: Era | None) -> Link:
+        client = httpx2.AsyncClient(transport=httpx2.MockTransport(self.answer))
+        return HttpLink("spy", "http://127.0.0.1/mcp", client, listener=listener)
+
+
+@pytest.mark.requirement("X18", "F9", "C14")
+@pytest.mark.parametrize("sse", [False, True])
+async def test_a_modern_server_is_told_in_headers_what_the_body_says(sse: bool):
+    spy = Spy(sse=sse)
+    crib = Crib(upstream := McpSource("spy", spy.connect))
+    async with crib:
+        await upstream.settled.wait()
+        assert [tool.leaf for tool in crib.session().catalog] == ["go"]
+        assert any(item.name == "bad" for item in crib.skipped)
+        await crib.session().call("spy__go", {"region": "Zürich\r\nx: y"})
+    call = next(item for item in spy.requests if item.headers.get("mcp-method") == "tools/call")
+    assert call.headers["mcp-name"] == "go"
+    assert call.headers["mcp-protocol-version"] == "2026-07-28"
+    assert call.headers["mcp-param-region"].startswith("=?base64?")
+
+
+@pytest.mark.requirement("K1")
+@pytest.mark.parametrize(("status", "reason"), [(401, "credentials"), (500, "HTTP 500"), (503, "HTTP 503")])
+async def test_a_bad_status_is_a_reason(status: int, reason: str):
+    upstream = McpSource("spy", Spy(status=status).connect)
+    async with Crib(upstream):
+        await upstream.settled.wait()
+        assert reason in str(upstream.snapshot()[0].unavailable)
+
+
+def test_events_are_read_however_they_are_cut_and_never_without_end():
+    text = b"retry: 50\r\nid: 7\r\nevent: message\r\ndata: {\ndata: }\r\n\r\n: comment\n\ndata: x\n\n"
+    for size in (1, 3, 1_000):
+        reader = EventReader(1_000)
+        events = [event for at in range(0, len(text), size) for event in reader.feed(text[at : at + size])]
+        assert [(event.name, event.data, event.id) for event in events] == [
+            ("message", b"{\n}", "7"),
+            ("message", b"x", "7"),
+        ]
+        assert reader.retry_ms == 50
+    with pytest.raises(SourceProtocolError):
+        EventReader(100).feed(b"data: " + b"x" * 200)
+    reader = EventReader(100)
+    with pytest.raises(SourceProtocolError):
+        for _ in range(10):
+            reader.feed(b"data: " + b"x" * 50 + b"\n")

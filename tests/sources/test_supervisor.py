@@ -1,0 +1,110 @@
+import asyncio
+import random
+
+import pytest
+from tests.fakes.memory_upstream import MemoryServer, eventually, tool
+
+from toolcrib.crib import Crib
+from toolcrib.errors import SourceUnavailable
+from toolcrib.sources.supervisor import Breaker, Pace
+
+
+@pytest.mark.requirement("K5", "K9")
+def test_pauses_grow_with_jitter_and_a_server_that_keeps_failing_is_left_alone():
+    now = 0.0
+    breaker = Breaker(clock=lambda: now, rng=random.Random(7))
+    pauses: list[float] = []
+    for _ in range(5):
+        pauses.append(breaker.note_failure())
+        now += 1
+    assert all(0 <= pause <= 2 ** (number + 1) for number, pause in enumerate(pauses[:4]))
+    assert pauses[4] == 60
+    assert breaker.is_open
+    now += 60
+    assert not breaker.is_open
+    breaker.note_success()
+    assert breaker.note_failure() <= 2
+
+
+@pytest.mark.requirement("K6")
+async def test_restarts_of_all_servers_keep_their_distance(monkeypatch: pytest.MonkeyPatch):
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    pace = Pace(clock=lambda: 100.0, every_s=1.0)
+    await asyncio.gather(*(pace.wait() for _ in range(5)))
+    assert slept == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.requirement("K8", "X17")
+async def test_half_a_list_is_no_list():
+    server = MemoryServer([tool("first")])
+    source = server.source("one")
+    async with Crib(source):
+        await source.settled.wait()
+        before = source.snapshot()
+
+        def broken(params: dict[str, object]) -> object:
+            return {"tools": [tool("second")], "nextCursor": "x"} if not params.get("cursor") else {"nonsense": 1}
+
+        server.methods["tools/list"] = broken
+        server.push({"method": "notifications/tools/list_changed"})
+        await eventually(lambda: source.refreshes and server.count("tools/list") >= 3)
+        assert source.snapshot() is before
+
+
+@pytest.mark.requirement("S18", "X17")
+async def test_an_unchanged_list_keeps_the_same_objects_and_a_changed_one_the_same_tools():
+    server = MemoryServer([tool("first"), tool("second")])
+    source = server.source("one")
+    async with Crib(source):
+        await source.settled.wait()
+        before = source.snapshot()
+        server.push({"method": "notifications/tools/list_changed"})
+        await eventually(lambda: server.count("tools/list") >= 2 and source.refreshes == 1)
+        assert source.snapshot() is before
+        server.tools = [tool("first"), tool("third")]
+        server.push({"method": "notifications/tools/list_changed"})
+        await eventually(lambda: source.snapshot() is not before)
+        assert source.snapshot()[0].tools[0] is before[0].tools[0]
+
+
+@pytest.mark.requirement("X17")
+async def test_a_server_on_demand_is_stopped_after_its_list_and_started_by_a_call():
+    server = MemoryServer()
+    source = server.source("one", start="on_demand")
+    crib = Crib(source)
+    async with crib:
+        await source.settled.wait()
+        await eventually(lambda: not source.is_up)
+        assert len(server.links) == 1
+        assert source.snapshot()[0].unavailable is None
+        assert (await crib.session().call("one__echo", {"text": "hi"})).text == "hi"
+        assert len(server.links) == 2
+
+
+@pytest.mark.requirement("X17")
+async def test_a_server_that_idles_is_stopped():
+    server = MemoryServer()
+    source = server.source("one", start="idle_stop", idle_stop_s=0.05)
+    async with Crib(source):
+        await source.settled.wait()
+        await eventually(lambda: not source.is_up)
+        assert source.snapshot()[0].unavailable is None
+
+
+@pytest.mark.requirement("K1", "K5")
+async def test_nobody_waits_for_a_server_that_is_known_to_be_down():
+    server = MemoryServer()
+    source = server.source("one")
+    async with Crib(source):
+        await source.settled.wait()
+        lane = source._lane(None)
+        lane.note_down("it fell")
+        lane._retry_at = float("inf")
+        await lane.stop()
+        with pytest.raises(SourceUnavailable, match="it fell"):
+            await source.relay("tools/call", {"name": "echo"}, None)
