@@ -62,7 +62,8 @@ def definitions(count: int, path: Path | None = None) -> list[JsonObject]:
         ]
     rng = random.Random(7)
     words = _Words(rng)
-    return [_made_up(number, rng, words) for number in range(count)]
+    # Written and read once: a host's definitions lie in memory as a JSON parser leaves them.
+    return json.loads(json.dumps([_made_up(number, rng, words) for number in range(count)]))
 
 
 def openai(name: str, description: str, schema: JsonObject, number: int) -> JsonObject:
