@@ -17,7 +17,7 @@ from toolcrib.execution.dispatch import CallContext
 from toolcrib.intake.freezing import freeze_tool, name_of
 from toolcrib.sources.base import build_toolset
 
-_CHUNK = 128
+_CHUNK = 64
 """Definitions compared at once: the encoded stretch stays small enough for the processor's cache."""
 
 Caller = Callable[[Call], Awaitable[Result]]
