@@ -187,9 +187,10 @@ async def tell() -> None:
         [a.result.code for a in refused] == ["approval_denied", "call_directly", "tool_not_available"],
     )
 
-    await say(
+    (nothing,) = await say(
         session, "It asks for something that nobody offers", [call("tool_search", query="book a flight to Lisbon")]
     )
+    claim("nothing fits, and that is said", not json.loads(nothing.result.text)["matches"])
 
     child = session.narrow(enabled_toolsets=["texts", "urls"])
     child_calls = [

@@ -40,6 +40,14 @@ class _Client:
             return None
         return None
 
+    def say(self, text: str) -> JsonObject:
+        """A message of the user."""
+        return {"role": "user", "content": text}
+
+    def answer(self, messages: Sequence[JsonObject], notice: str | None) -> list[JsonObject]:
+        """What tools answered; the notice as a message behind it, which every chat template takes."""
+        return [*messages, self.say(notice_text(notice))] if notice else list(messages)
+
     async def close(self) -> None:
         """Closes the connections."""
         await self._client.close()
@@ -49,14 +57,6 @@ class ChatModel(_Client):
     """Chat completions."""
 
     dialect: DialectName = "openai_chat"
-
-    def say(self, text: str) -> JsonObject:
-        """A message of the user."""
-        return {"role": "user", "content": text}
-
-    def answer(self, messages: Sequence[JsonObject], notice: str | None) -> list[JsonObject]:
-        """Messages of tools; the notice as a message behind them, which every chat template takes."""
-        return [*messages, self.say(notice_text(notice))] if notice else list(messages)
 
     async def reply(
         self, *, system: str, items: Sequence[JsonObject], tools: Sequence[JsonObject], take: TakeText
@@ -142,14 +142,6 @@ class ResponsesModel(_Client):
     """Responses, without state at the endpoint: the conversation is ours."""
 
     dialect: DialectName = "openai_responses"
-
-    def say(self, text: str) -> JsonObject:
-        """A message of the user."""
-        return {"role": "user", "content": text}
-
-    def answer(self, messages: Sequence[JsonObject], notice: str | None) -> list[JsonObject]:
-        """Outputs of calls, and the notice behind them."""
-        return [*messages, self.say(notice_text(notice))] if notice else list(messages)
 
     async def reply(
         self, *, system: str, items: Sequence[JsonObject], tools: Sequence[JsonObject], take: TakeText
