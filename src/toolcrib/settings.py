@@ -129,6 +129,10 @@ class ServerSettings(_Section, frozen=True):
     """Whether its annotations may lower a requirement, not only raise it."""
     prefix: str | None = None
     """What its names start with; the server's name if not given, nothing if empty."""
+    include: tuple[str, ...] = ("*",)
+    """Patterns of its own names of tools to take."""
+    exclude: tuple[str, ...] = ()
+    """Patterns of its own names of tools to leave out, whatever `include` says."""
     era: Literal["auto", "legacy", "modern", "mirror"] = "auto"
     """The protocol to speak: the newest that it knows, the old one, the new one, or the caller's own."""
     idle_stop: Seconds = IDLE_STOP_S
