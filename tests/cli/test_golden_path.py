@@ -147,7 +147,7 @@ def test_a_server_that_does_not_start_says_why_and_hides_no_other(home: Path, te
     script.write_text(SERVER, encoding="utf-8")
     config = home / "mine.json"
     servers = {
-        "good": {"command": sys.executable, "args": [str(script), "1"]},
+        "good": {"command": sys.executable, "args": [str(script), "3"], "exclude": ["do_0"]},
         "missing": {"command": "no-such-program-here"},
         "unset": {"command": sys.executable, "env": {"KEY": "${A_VARIABLE_THAT_IS_NOT_SET}"}},
     }
@@ -155,7 +155,7 @@ def test_a_server_that_does_not_start_says_why_and_hides_no_other(home: Path, te
     done = terminal.run("audit", "--config", str(config), "--json")
     assert done.code == 0, done.err
     rows = {row["name"]: row for row in done.json["servers"]}
-    assert rows["good"]["status"] == "ok"
+    assert (rows["good"]["status"], rows["good"]["tools"]) == ("ok", 2)
     assert "no-such-program-here" in rows["missing"]["error"]
     assert "A_VARIABLE_THAT_IS_NOT_SET" in rows["unset"]["error"]
 

@@ -127,7 +127,6 @@ def start_all(starter: Starter, gathered: "Gathered", *, quiet: bool) -> "dict[s
 
     from toolcrib.audit.report import Failure
     from toolcrib.cli.progress import starting_bar
-    from toolcrib.clients.gathering import let_through
 
     # What goes wrong is in the report, once and with its reason.
     logging.getLogger("toolcrib").addHandler(logging.NullHandler())
@@ -135,8 +134,7 @@ def start_all(starter: Starter, gathered: "Gathered", *, quiet: bool) -> "dict[s
         answers = starter(gathered.entries, done=heard)
     listed: dict[str, Listed] = {}
     for name in gathered.entries:
-        answer = answers.get(name, Failure(reason="it gave no answer"))
-        listed[name] = answer if isinstance(answer, Failure) else let_through(gathered.filters[name], answer)
+        listed[name] = answers.get(name, Failure(reason="it gave no answer"))
     for name, reason in gathered.skipped.items():
         listed[name] = Failure(reason=reason, status="skipped")
     return listed

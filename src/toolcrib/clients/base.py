@@ -85,7 +85,7 @@ class ClientServer:
     type: Literal["stdio", "http", "sse"] = "stdio"
     disabled: bool = False
     include: tuple[str, ...] = ()
-    """Tools that the client lets through; all if empty."""
+    """Patterns of tools that the client lets through; all if empty."""
     exclude: tuple[str, ...] = ()
     obstacle: str | None = None
     """Why only the client itself can start it, if so: it then stays where it is."""
