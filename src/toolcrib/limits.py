@@ -335,6 +335,9 @@ DOCTOR_ENDPOINT_S = 10.0
 """Seconds for an embeddings endpoint that may first have to load its model."""
 DOCTOR_ITEMS = 10
 """Findings of one kind that a page shows; all are in the JSON."""
+CLIENT_WINDOW_TOKENS = 200_000
+"""The context window that `install` takes a client's model to have, unless the client's file or the person says."""
+
 CLIENT_TOOLS_MAX = 128
 """Tools that several clients and model APIs take in one request."""
 CLIENT_NAME_MAX_CHARS = 64

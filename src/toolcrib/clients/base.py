@@ -149,6 +149,8 @@ class Family:
     places: Callable[[Surroundings], Sequence[Place]]
     read: ReadServer
     write: WriteEntry = STANDARD_ENTRY
+    window_key: Section = ()
+    """Where its file says how large the model's context window is, if it can."""
     note: str = ""
     """What a person must do for a change to take effect."""
 
