@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolcrib.cli.output import open_console, print_json
-from toolcrib.definitions import JsonObject
 from toolcrib.limits import DOCTOR_START_S
 
 if TYPE_CHECKING:
+    from toolcrib.definitions import JsonObject
     from toolcrib.doctor.examination import Diagnosis
 
 
