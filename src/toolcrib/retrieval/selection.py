@@ -23,7 +23,6 @@ _SHARES = (0.6, 0.4, 0.25, 0.15, 0.05, 0.0)
 """Shares of the best score above which rows are looked for, until there are enough."""
 
 
-
 def select(
     scores: NDArray[np.float32],
     document: Callable[[int], Document],
