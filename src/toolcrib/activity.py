@@ -8,7 +8,7 @@ call.
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import orjson
 from msgspec import Struct
@@ -64,6 +64,48 @@ class Event(Struct, frozen=True, kw_only=True):
         return {name: value for name, value in values if value is not None and value != ""}
 
 
+class Trace(Struct, frozen=True, kw_only=True):
+    """What all events of one call have in common."""
+
+    session: str
+    principal: str
+    call_id: str
+    tool: str
+    toolset: str | None
+    route: str
+
+
+class _Passed(NamedTuple):
+    """A stage that a call passed, kept as it was noted; the event is made when somebody reads it."""
+
+    trace: Trace
+    stage: str
+    outcome: Outcome
+    seconds: float
+    at: float
+    arguments: Json = None
+    tokens: int | None = None
+    code: str | None = None
+
+    def as_event(self) -> Event:
+        trace = self.trace
+        return Event(
+            stage=self.stage,
+            outcome=self.outcome,
+            session=trace.session,
+            principal=trace.principal,
+            call_id=trace.call_id,
+            tool=trace.tool,
+            toolset=trace.toolset,
+            route=trace.route,
+            duration_ms=round(self.seconds * 1000, 3),
+            tokens=self.tokens,
+            code=self.code,
+            arguments=self.arguments,
+            at=self.at,
+        )
+
+
 class Sink(Protocol):
     """Takes events."""
 
@@ -76,8 +118,9 @@ class Activity:
     """The feed of one crib: keeps the last events and hands each to its sinks."""
 
     def __init__(self, *, clock: Callable[[], float], keep: int = ACTIVITY_EVENTS) -> None:
-        self._clock = clock
-        self._events: deque[Event] = deque(maxlen=keep)
+        self.now = clock
+        """The time that an event should bear."""
+        self._events: deque[Event | _Passed] = deque(maxlen=keep)
         self._sinks: list[Sink] = []
         self.dropped = 0
         """Events that a sink failed to take."""
@@ -85,15 +128,11 @@ class Activity:
     @property
     def events(self) -> tuple[Event, ...]:
         """The last events, oldest first."""
-        return tuple(self._events)
+        return tuple(item.as_event() if isinstance(item, _Passed) else item for item in self._events)
 
     def add_sink(self, sink: Sink) -> None:
         """Hands every further event to `sink`."""
         self._sinks.append(sink)
-
-    def now(self) -> float:
-        """The time that an event should bear."""
-        return self._clock()
 
     def record(self, event: Event) -> None:
         """Takes an event."""
@@ -103,6 +142,24 @@ class Activity:
                 sink(event)
             except Exception:  # an observer never fails a call (X14)
                 self.dropped += 1
+
+    def note_stage(
+        self,
+        trace: Trace,
+        stage: str,
+        outcome: Outcome,
+        seconds: float,
+        *,
+        arguments: Json = None,
+        tokens: int | None = None,
+        code: str | None = None,
+    ) -> None:
+        """Takes a stage that a call has passed. While nobody listens this is all that it costs."""
+        passed = _Passed(trace, stage, outcome, seconds, self.now(), arguments, tokens, code)
+        if self._sinks:
+            self.record(passed.as_event())
+        else:
+            self._events.append(passed)
 
 
 class JsonlSink:

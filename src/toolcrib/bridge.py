@@ -6,11 +6,11 @@ came in (S5, X13), and what was checked is what runs, because nobody reads the m
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import isfinite
 from typing import cast
 
 import orjson
+from msgspec import Struct
 
 from toolcrib.definitions import (
     BRIDGE_NAMES,
@@ -43,8 +43,7 @@ _DESCRIBE_TEXT = "Full schema of a found tool, if its signature is not enough."
 _CALL_TEXT = "Run a found or named tool, as if you had called it directly. Never for tools of this list."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invocation:
+class Invocation(Struct, frozen=True, kw_only=True):
     """The model wants a tool to run."""
 
     name: str
@@ -52,16 +51,14 @@ class Invocation:
     route: Route
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class Search(Struct, frozen=True, kw_only=True):
     """The model asks which tools there are."""
 
     queries: tuple[str, ...]
     limit: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Describe:
+class Describe(Struct, frozen=True, kw_only=True):
     """The model asks what tools take."""
 
     names: tuple[str, ...]

@@ -19,6 +19,7 @@ from toolcrib.dialects.mcp import write_result
 from toolcrib.errors import CallError, SourceError, SourceRefused, ToolNotAvailable
 from toolcrib.execution.dispatch import Era
 from toolcrib.execution.executor import Done
+from toolcrib.execution.places import Places
 from toolcrib.gateway.approvals import InputNeeded
 from toolcrib.gateway.library import Library
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
@@ -48,7 +49,7 @@ class Gateway:
         self.startup_wait_s = crib.settings.gateway.startup_wait
         self.in_flight = 0
         """Requests under way."""
-        self._places: dict[str, asyncio.Semaphore] = {}
+        self._places: dict[str, Places] = {}
         self._settled = False
         self._methods: Mapping[str, tuple[frozenset[Era], Handler]] = {
             "server/discover": (_MODERN, self._discover),
