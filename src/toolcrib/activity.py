@@ -8,7 +8,7 @@ call.
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 import orjson
 from msgspec import Struct
@@ -75,35 +75,28 @@ class Trace(Struct, frozen=True, kw_only=True):
     route: str
 
 
-class _Passed(NamedTuple):
-    """A stage that a call passed, kept as it was noted; the event is made when somebody reads it."""
+_Passed = tuple[Trace, str, Outcome, float, float, Json, int | None, str | None]
+"""A stage that a call passed, as it was noted: trace, stage, outcome, seconds, when, arguments, tokens, code."""
 
-    trace: Trace
-    stage: str
-    outcome: Outcome
-    seconds: float
-    at: float
-    arguments: Json = None
-    tokens: int | None = None
-    code: str | None = None
 
-    def as_event(self) -> Event:
-        trace = self.trace
-        return Event(
-            stage=self.stage,
-            outcome=self.outcome,
-            session=trace.session,
-            principal=trace.principal,
-            call_id=trace.call_id,
-            tool=trace.tool,
-            toolset=trace.toolset,
-            route=trace.route,
-            duration_ms=round(self.seconds * 1000, 3),
-            tokens=self.tokens,
-            code=self.code,
-            arguments=self.arguments,
-            at=self.at,
-        )
+def _event_of(passed: _Passed) -> Event:
+    """The event of a stage; made only when somebody reads it."""
+    trace, stage, outcome, seconds, at, arguments, tokens, code = passed
+    return Event(
+        stage=stage,
+        outcome=outcome,
+        session=trace.session,
+        principal=trace.principal,
+        call_id=trace.call_id,
+        tool=trace.tool,
+        toolset=trace.toolset,
+        route=trace.route,
+        duration_ms=round(seconds * 1000, 3),
+        tokens=tokens,
+        code=code,
+        arguments=arguments,
+        at=at,
+    )
 
 
 class Sink(Protocol):
@@ -128,7 +121,7 @@ class Activity:
     @property
     def events(self) -> tuple[Event, ...]:
         """The last events, oldest first."""
-        return tuple(item.as_event() if isinstance(item, _Passed) else item for item in self._events)
+        return tuple(item if isinstance(item, Event) else _event_of(item) for item in self._events)
 
     def add_sink(self, sink: Sink) -> None:
         """Hands every further event to `sink`."""
@@ -149,15 +142,14 @@ class Activity:
         stage: str,
         outcome: Outcome,
         seconds: float,
-        *,
         arguments: Json = None,
         tokens: int | None = None,
         code: str | None = None,
     ) -> None:
         """Takes a stage that a call has passed. While nobody listens this is all that it costs."""
-        passed = _Passed(trace, stage, outcome, seconds, self.now(), arguments, tokens, code)
+        passed = (trace, stage, outcome, seconds, self.now(), arguments, tokens, code)
         if self._sinks:
-            self.record(passed.as_event())
+            self.record(_event_of(passed))
         else:
             self._events.append(passed)
 

@@ -144,7 +144,7 @@ def read_arguments(value: Json) -> JsonObject:
         value = _parse(value) if value.strip() else None
     if value is None:
         return {}
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict | Mapping):
         raise InvalidCall(f'`arguments` must be a JSON object such as {{"key": "value"}}, not {kind_of(value)}.')
     arguments = dict(value)
     _require_bounded(arguments)
@@ -214,7 +214,7 @@ def _read_object(value: Json, name: str, *, bare: str | None = None) -> JsonObje
             return {bare: value}
     if value is None:
         return {}
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):
         return dict(value)
     if bare is not None and isinstance(value, str | list):
         return {bare: value}
@@ -223,8 +223,8 @@ def _read_object(value: Json, name: str, *, bare: str | None = None) -> JsonObje
 
 def _require_keys(raw: JsonObject, name: str, known: set[str]) -> None:
     """Exact keys only: what was checked under one spelling must not run under another."""
-    unknown = sorted(set(raw) - known)
-    if unknown:
+    if not raw.keys() <= known:
+        unknown = sorted(raw.keys() - known)
         keys = " and ".join(f"`{key}`" for key in sorted(known - {"queries", "names"}))
         shown = ", ".join(f"`{key[:40]}`" for key in unknown[:3])
         hint = " Put the tool's own arguments inside `arguments`." if name == TOOL_CALL else ""

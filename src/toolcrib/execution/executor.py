@@ -70,6 +70,13 @@ class Run(Struct, frozen=True, kw_only=True):
         return self.call
 
     @property
+    def traced(self) -> Trace:
+        """What its events have in common, from the first stage on."""
+        if self.trace is None:
+            raise AssertionError("the scope stage comes first")
+        return self.trace
+
+    @property
     def answered(self) -> Result:
         """The result; there is one from dispatch on."""
         if self.result is None:
@@ -132,14 +139,15 @@ class Executor:
 
     async def run(self, run: Run) -> Done:
         """Takes one call through the stages. Never raises for what the call did; cancellation passes."""
-        clock = self._clock
+        clock, note = self._clock, self._activity.note_stage
         started = since = clock()
         stage = "scope"
         try:
             for stage, step in self.stages:
                 run = await step(run)
                 now = clock()
-                self._note(run, stage, "ok", now - since)
+                shown = self._shown(run.bound.arguments) if stage == "dispatch" else None
+                note(run.traced, stage, "ok", now - since, shown)
                 since = now
         except CallError as error:
             outcome: Outcome = "failed" if isinstance(error, ToolFailed | DeadlineExceeded) else "refused"
@@ -233,13 +241,6 @@ class Executor:
         else:
             self._record(run, "done", outcome, started, tokens=tokens, code=result.code)
         return Done(result=result, tool=run.call.tool if run.call else None, error=error)
-
-    def _note(self, run: Run, stage: str, outcome: Outcome, seconds: float) -> None:
-        """Notes a stage that was passed."""
-        if run.trace is None:
-            raise AssertionError("the scope stage comes first")
-        shown = self._shown(run.bound.arguments) if stage == "dispatch" else None
-        self._activity.note_stage(run.trace, stage, outcome, seconds, arguments=shown)
 
     def _shown(self, arguments: JsonObject) -> Json:
         return arguments if self._show_values else shape_of(arguments)
