@@ -216,7 +216,9 @@ class Gateway:
         name = params.get("name")
         if not isinstance(name, str) or not name:
             raise RpcError(INVALID_PARAMS, "`name` must be the name of a tool.")
-        call = ModelCall(id=f"{self._mark}{next(self._numbers):x}", name=name, arguments=params.get("arguments"), dialect="mcp")
+        call = ModelCall(
+            id=f"{self._mark}{next(self._numbers):x}", name=name, arguments=params.get("arguments"), dialect="mcp"
+        )
         done = await client.session.relay(call, exchange)
         if isinstance(done.error, ToolNotAvailable) and not self._settled:
             await self.wait_settled()
