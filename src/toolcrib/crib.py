@@ -102,7 +102,7 @@ class Crib:
             self.activity.add_sink(JsonlSink(self.settings.activity.file))
         approvals = self.settings.approvals
         self.approvals = Approvals(
-            policy=ApprovalPolicy(default=approvals.default, rules=approvals.rules, destructive=approvals.destructive),
+            policy=ApprovalPolicy.of(approvals),
             clock=clock,
             approver=approver,
             ttl_s=approvals.ttl_s,
@@ -295,15 +295,29 @@ class Crib:
         scope = Scope().narrow(enabled=enabled, disabled=disabled, tools=tools, read_only=read_only)
         return self.open_session(scope=scope, window=model_context, required=tuple(required_tools), principal=principal)
 
-    def open_session(self, *, scope: Scope, window: int | None, required: tuple[str, ...], principal: str) -> Session:
-        """A session with this scope."""
+    def open_session(
+        self,
+        *,
+        scope: Scope,
+        window: int | None,
+        required: tuple[str, ...],
+        principal: str,
+        policy: ApprovalPolicy | None = None,
+    ) -> Session:
+        """A session with this scope, and with approval rules of its own besides the general ones."""
         if self._closed:
             raise ConfigError("The crib is closed.")
         if window is not None and (isinstance(window, bool) or window < 0):
             raise ConfigError(f"`model_context` must be a number of tokens, not {window!r}.")
         self._sessions += 1
         session = Session(
-            self, id=f"s{self._sessions}", principal=principal, scope=scope, window=window, required=required
+            self,
+            id=f"s{self._sessions}",
+            principal=principal,
+            scope=scope,
+            window=window,
+            required=required,
+            policy=policy,
         )
         missing = session.missing_tools()
         if missing:

@@ -21,6 +21,7 @@ from toolcrib.dialects import DIALECTS, read_call, require_dialect
 from toolcrib.dialects.mcp import open_result
 from toolcrib.discovery import SearchAnswer
 from toolcrib.errors import CallError, ConfigError, InvalidArguments, RequiredToolsMissing
+from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.execution.dispatch import Exchange, Runner
 from toolcrib.execution.executor import Done, Run, error_result
 from toolcrib.inventory import Selection
@@ -63,12 +64,15 @@ class Session:
         scope: Scope,
         window: int | None,
         required: tuple[str, ...] = (),
+        policy: ApprovalPolicy | None = None,
     ) -> None:
         self.id = id
         self.principal = principal
         self.scope = scope
         self.window = window
         self.required = required
+        self.policy = policy
+        """Approval rules besides the general ones."""
         self.guard = ProgressGuard()
         self.places = crib.dispatcher.session_places()
         self._crib = crib
@@ -184,6 +188,7 @@ class Session:
             window=model_context if model_context is not None else self.window,
             required=tuple(required_tools),
             principal=f"{self.principal}/{self._children}",
+            policy=self.policy,
         )
 
     # What the executor asks of its holder

@@ -68,14 +68,19 @@ class ToolsSettings(_Section, frozen=True):
     """Words for a tool (`create_issue`) or a toolset (`mcp-github`), used for ranking only (X8)."""
 
 
-class ApprovalSettings(_Section, frozen=True):
-    """`approvals`: which calls somebody must agree to."""
+class ApprovalRules(_Section, frozen=True):
+    """Which calls somebody must agree to, and which are refused."""
 
     default: Verdict = "allow"
     rules: dict[str, Verdict] = {}
     """Pattern → verdict, on the real name or on `toolset/name`. The strictest match wins; `*` is asked last."""
     destructive: Verdict = "allow"
     """For tools whose source calls them destructive; can only make a verdict stricter."""
+
+
+class ApprovalSettings(ApprovalRules, frozen=True):
+    """`approvals`: what counts for everybody, and how long an answer may take."""
+
     ttl_s: Seconds = APPROVAL_TTL_S
 
 
@@ -129,6 +134,10 @@ class ServerSettings(_Section, frozen=True):
     """Whether its annotations may lower a requirement, not only raise it."""
     prefix: str | None = None
     """What its names start with; the server's name if not given, nothing if empty."""
+    include: tuple[str, ...] = ("*",)
+    """Patterns of its own names of tools to take."""
+    exclude: tuple[str, ...] = ()
+    """Patterns of its own names of tools to leave out, whatever `include` says."""
     era: Literal["auto", "legacy", "modern", "mirror"] = "auto"
     """The protocol to speak: the newest that it knows, the old one, the new one, or the caller's own."""
     idle_stop: Seconds = IDLE_STOP_S
@@ -161,6 +170,8 @@ class ProfileSettings(_Section, frozen=True):
     """Tools without which the gateway must not start."""
     context: Positive | None = None
     """The context window of the model behind it, in tokens."""
+    approvals: ApprovalRules = ApprovalRules()
+    """Its own rules besides the general ones: the stricter verdict counts, so that they can only narrow."""
 
 
 class GatewaySettings(_Section, frozen=True):

@@ -9,7 +9,7 @@ from tests.clients.samples import SAMPLES
 from toolcrib.clients import FAMILIES, require_family
 from toolcrib.clients.base import ClientServer, Surroundings
 from toolcrib.clients.discovery import discover
-from toolcrib.clients.servers import gateway_entry, gateway_names, gateway_obstacle
+from toolcrib.clients.servers import gateway_entry, gateway_names, gateway_obstacle, variables_of
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import ConfigError
 
@@ -201,3 +201,24 @@ def test_every_client_has_its_line_in_the_documentation() -> None:
     for family in FAMILIES:
         assert f"\n| `{family.name}` | " in page
         assert f"`{family.places(around(Path('/home/me')))[0].section[0]}`" in page
+
+
+@pytest.mark.requirement("X24")
+def test_variables_of_moved_servers_are_asked_for_in_the_words_of_the_client() -> None:
+    server = read("codex", {"url": "https://h/mcp", "bearer_token_env_var": "TOKEN", "env_http_headers": {"X": "Y"}})
+    assert variables_of([server, server]) == ("Y", "TOKEN")
+    written = {family.name: family.write("t", ("serve",), ("A",)) for family in FAMILIES}
+    plain: JsonObject = {"command": "t", "args": ["serve"]}
+    assert written == {
+        "claude-code": {"type": "stdio", **plain, "env": {"A": "${A}"}},
+        "claude-desktop": plain,
+        "cursor": {**plain, "env": {"A": "${env:A}"}},
+        "vscode": {"type": "stdio", **plain, "env": {"A": "${env:A}"}},
+        "windsurf": {**plain, "env": {"A": "${env:A}"}},
+        "codex": {**plain, "env_vars": ["A"]},
+        "gemini": {**plain, "env": {"A": "${A}"}},
+        "zed": plain,
+        "hermes": {**plain, "env": {"A": "${A}"}},
+        "mcp-json": {**plain, "env": {"A": "${A}"}},
+    }
+    assert all(not {"env", "env_vars"} & set(family.write("t", (), ())) for family in FAMILIES)

@@ -173,3 +173,12 @@ async def test_a_childs_call_is_not_covered_by_its_parents_grant() -> None:
         "approval_required",
     ]
     assert len(source.calls) == 1
+
+
+@pytest.mark.requirement("X14", "X19")
+async def test_a_child_keeps_the_rules_of_its_parent() -> None:
+    shared = crib(core(), github())
+    policy = ApprovalPolicy(rules={"*delete_*": "deny"}, where="profiles.p.approvals")
+    parent = shared.open_session(scope=shared.session().scope, window=None, required=(), principal="me", policy=policy)
+    result = await parent.narrow().call("delete_repo", {"owner": "o", "repo": "r"})
+    assert result.code == "approval_denied"

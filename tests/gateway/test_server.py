@@ -5,7 +5,14 @@ import pytest
 from tests.fakes.memory_upstream import MemoryServer, eventually, tool
 from tests.gateway.clients import gateway_client
 
-from toolcrib.settings import ApprovalSettings, ProfileSettings, Settings, ToolSearchSettings, ToolsSettings
+from toolcrib.settings import (
+    ApprovalRules,
+    ApprovalSettings,
+    ProfileSettings,
+    Settings,
+    ToolSearchSettings,
+    ToolsSettings,
+)
 from toolcrib.sources.json_rpc import RpcError
 
 ON = Settings(tools=ToolsSettings(tool_search=ToolSearchSettings(enabled="on", retrieval="lexical")))
@@ -234,6 +241,30 @@ async def test_a_client_that_cannot_ask_is_refused_with_what_would_allow_it():
         answer = await client.call("one__echo", {"text": "a"})
     assert "approvals.rules" in answer["result"]["content"][0]["text"]
     assert not server.count("tools/call")
+
+
+@pytest.mark.parametrize(
+    ("general", "own", "ran", "said"),
+    [
+        ({}, {"default": "deny"}, 0, "not allowed here"),
+        ({}, {"rules": {"*echo": "ask"}}, 0, "`profiles.test.approvals.rules`"),
+        ({"rules": {"*echo": "ask"}}, {"rules": {"*echo": "allow"}}, 0, "`approvals.rules`"),
+        ({"rules": {"*echo": "deny"}}, {"rules": {"*echo": "ask"}}, 0, "not allowed here"),
+        ({}, {"rules": {"other*": "deny"}}, 1, "hi"),
+    ],
+)
+@pytest.mark.requirement("X19", "X22")
+async def test_a_profiles_own_rules_can_ask_more_and_deny_more_and_never_allow_more(
+    general: Any, own: Any, ran: int, said: str
+):
+    server = MemoryServer()
+    settings = Settings(approvals=ApprovalSettings(**general))
+    profile = ProfileSettings(approvals=ApprovalRules(**own))
+    async with gateway_client(server.source("one"), settings=settings, profile=profile) as client:
+        await client.names()
+        answer = await client.call("one__echo", {"text": "hi"})
+    assert server.count("tools/call") == ran
+    assert said in str(answer)
 
 
 @pytest.mark.requirement("X20")

@@ -47,6 +47,12 @@ def read(name: str, raw: JsonObject) -> ClientServer:
     return replace(server, raw=raw)
 
 
+def write(command: str, args: Sequence[str], variables: Sequence[str]) -> JsonObject:
+    """A table; Codex passes on variables by name."""
+    entry: JsonObject = {"command": command, "args": list(args)}
+    return {**entry, "env_vars": list(variables)} if variables else entry
+
+
 def _object(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, Mapping) else {}
 
@@ -57,5 +63,6 @@ FAMILY = Family(
     format="toml",
     places=places,
     read=read,
+    write=write,
     note="Start Codex anew.",
 )

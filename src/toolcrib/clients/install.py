@@ -28,7 +28,7 @@ from toolcrib.clients.manifest import (
     manifest_path,
 )
 from toolcrib.clients.secrets import hide
-from toolcrib.clients.servers import gateway_entry, gateway_names, gateway_obstacle
+from toolcrib.clients.servers import gateway_entry, gateway_names, gateway_obstacle, variables_of
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import ConfigError
 from toolcrib.intake.naming import nearest
@@ -91,7 +91,7 @@ def plan_install(
         if not movable:
             continue
         file = launcher.directory / gateway_name(config, first=config is configs[0] and config.scope == "user")
-        entry = family.write(launcher.command, (*launcher.args, "serve", "--config", str(file)))
+        entry = family.write(launcher.command, (*launcher.args, "serve", "--config", str(file)), variables_of(movable))
         names = [server.name for server in movable]
         try:
             new, pieces = replace_servers(new, family.format, config.section, names, entry)

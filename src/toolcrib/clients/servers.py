@@ -6,7 +6,7 @@ reference inside a longer text) makes a server that stays with its client: movin
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -15,7 +15,7 @@ from toolcrib.definitions import Json, JsonObject
 
 _ENV_REFERENCE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _BARE_REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
-_WHOLE_REFERENCE = re.compile(r"(?:(?:Bearer|Basic) )?\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+_WHOLE_REFERENCE = re.compile(r"(?:(?:Bearer|Basic) )?\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
 _ANY_REFERENCE = re.compile(r"\$\{[^}]*\}")
 _UNNAMEABLE = re.compile(r"[^A-Za-z0-9._-]+")
 _CLIENT_REFERENCE = re.compile(
@@ -106,6 +106,13 @@ def gateway_obstacle(server: ClientServer) -> str | None:
         if found and not _WHOLE_REFERENCE.fullmatch(text):
             return f"`{found[0]}` is only a part of a value"
     return None
+
+
+def variables_of(servers: Iterable[ClientServer]) -> tuple[str, ...]:
+    """The variables that the gateway must have to start these servers."""
+    texts = (text for server in servers for text in (server.url or "", *server.env.values(), *server.headers.values()))
+    found = (_WHOLE_REFERENCE.fullmatch(text) for text in texts)
+    return tuple(dict.fromkeys(match["name"] for match in found if match))
 
 
 def clean_name(name: str) -> str:

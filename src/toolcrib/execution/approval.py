@@ -16,7 +16,7 @@ from toolcrib.definitions import Call, Fingerprint, canonical_json, fingerprint_
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, CallError
 from toolcrib.execution.dispatch import Exchange
 from toolcrib.limits import APPROVAL_TTL_S, APPROVALS_PENDING
-from toolcrib.settings import Verdict
+from toolcrib.settings import ApprovalRules, Verdict
 
 _STRICTNESS: Mapping[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -30,6 +30,8 @@ class ApprovalRequest:
     """What the answer is valid for."""
     rule: str
     """The rule that asks."""
+    where: str = "approvals"
+    """The section of the configuration that has it."""
     exchange: Exchange | None = None
     """Who called, where the call is relayed from another MCP client."""
 
@@ -61,6 +63,13 @@ class ApprovalPolicy:
     rules: Mapping[str, Verdict] = field(default_factory=dict[str, Verdict])
     destructive: Verdict = "allow"
     """For tools that say of themselves that they destroy something; makes a verdict stricter, never laxer."""
+    where: str = "approvals"
+    """The section of the configuration that it comes from."""
+
+    @classmethod
+    def of(cls, rules: ApprovalRules, *, where: str = "approvals") -> "ApprovalPolicy":
+        """The policy of a section of the configuration."""
+        return cls(default=rules.default, rules=rules.rules, destructive=rules.destructive, where=where)
 
     def decide(self, call: Call) -> tuple[Verdict, str]:
         """The verdict, and the rule that gave it. `*` counts where nothing else matches; else the strictest."""
@@ -98,15 +107,23 @@ class Approvals:
         """Agrees in advance to one call with this binding."""
         self._grants[binding] = self._clock() + self._ttl_s
 
-    async def require(self, call: Call, exchange: Exchange | None = None) -> None:
-        """Returns if the call may run. Raises `ApprovalDenied` or `ApprovalRequired`."""
+    async def require(self, call: Call, exchange: Exchange | None = None, *, own: ApprovalPolicy | None = None) -> None:
+        """Returns if the call may run. Raises `ApprovalDenied` or `ApprovalRequired`.
+
+        `own` is the caller's policy besides the general one: the stricter verdict counts.
+        """
         verdict, rule = self.policy.decide(call)
+        where = self.policy.where
+        if own is not None:
+            narrower, its_rule = own.decide(call)
+            if _STRICTNESS[narrower] > _STRICTNESS[verdict]:
+                verdict, rule, where = narrower, its_rule, own.where
         if verdict == "allow":
             return
         if verdict == "deny":
             raise ApprovalDenied(
                 f"`{call.tool.name}` is not allowed here. Do not try it again.",
-                detail=f"denied by rule {rule!r}",
+                detail=f"denied by rule {rule!r} of {where}",
             )
         binding = binding_of(call)
         if self._consume(binding):
@@ -115,9 +132,9 @@ class Approvals:
             raise ApprovalRequired(
                 f"`{call.tool.name}` needs somebody's approval, and nobody can be asked here. "
                 "Do not try it again; say what you wanted to do.",
-                detail=f"rule {rule!r} asks, and there is no approver",
+                detail=f"rule {rule!r} of {where} asks, and there is no approver",
             )
-        request = ApprovalRequest(call=call, binding=binding, rule=rule, exchange=exchange)
+        request = ApprovalRequest(call=call, binding=binding, rule=rule, where=where, exchange=exchange)
         if not await self._ask(self._approver, request):
             raise ApprovalDenied(
                 f"The user refused `{call.tool.name}` with these arguments. Do not try it again unchanged."

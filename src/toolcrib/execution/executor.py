@@ -16,7 +16,7 @@ from toolcrib.activity import Activity, Event, Outcome, Trace, shape_of
 from toolcrib.bridge import Invocation
 from toolcrib.definitions import Call, Json, JsonObject, Result, Tool, json_chars, text_result
 from toolcrib.errors import CallError, DeadlineExceeded, ToolFailed
-from toolcrib.execution.approval import Approvals
+from toolcrib.execution.approval import ApprovalPolicy, Approvals
 from toolcrib.execution.dispatch import Dispatcher, Exchange, Runner
 from toolcrib.execution.hooks import (
     Checkpoint,
@@ -39,6 +39,7 @@ class Holder(Protocol):
 
     id: str
     principal: str
+    policy: ApprovalPolicy | None
     places: Places
 
     def require_tool(self, invocation: Invocation) -> Tool:
@@ -193,7 +194,7 @@ class Executor:
         return structs.replace(run, call=self._checked(structs.replace(run.bound, arguments=changed)))
 
     async def _approve(self, run: Run) -> Run:
-        await self._approvals.require(run.bound, run.exchange)
+        await self._approvals.require(run.bound, run.exchange, own=run.holder.policy)
         return run
 
     async def _checkpoint(self, run: Run) -> Run:

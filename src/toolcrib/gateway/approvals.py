@@ -57,8 +57,8 @@ class ClientApprover:
             name = request.call.tool.name
             raise ApprovalRequired(
                 f"`{name}` needs approval, and this client cannot ask for it. The operator can allow it in the "
-                f"configuration, under `approvals.rules`: `{name}: allow`.",
-                detail=f"rule {request.rule!r} asks; the client has no elicitation",
+                f"configuration, under `{request.where}.rules`: `{name}: allow`.",
+                detail=f"rule {request.rule!r} of {request.where} asks; the client has no elicitation",
             )
         question = _question(request)
         if exchange.era == "legacy":

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError
+from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.intake.naming import nearest
 from toolcrib.scope import Scope
 from toolcrib.session import Session
-from toolcrib.settings import ProfileSettings
+from toolcrib.settings import ApprovalRules, ProfileSettings
 
 DEFAULT_PROFILE = "default"
 
@@ -26,6 +27,8 @@ class Principal:
     scope: Scope
     window: int | None
     required: tuple[str, ...] = ()
+    policy: ApprovalPolicy | None = None
+    """Approval rules besides the general ones."""
 
     @property
     def is_restricted(self) -> bool:
@@ -56,8 +59,14 @@ class Profiles:
             tools=settings.tools,
             read_only=settings.read_only,
         )
+        own = settings.approvals
         return Principal(
-            name=name, profile=profile, scope=scope, window=settings.context, required=settings.required_tools
+            name=name,
+            profile=profile,
+            scope=scope,
+            window=settings.context,
+            required=settings.required_tools,
+            policy=ApprovalPolicy.of(own, where=f"profiles.{profile}.approvals") if own != ApprovalRules() else None,
         )
 
     def check(self, crib: Crib) -> None:
@@ -73,4 +82,10 @@ class Profiles:
 
 def open_session(crib: Crib, principal: Principal) -> Session:
     """A session of the principal."""
-    return crib.open_session(scope=principal.scope, window=principal.window, required=(), principal=principal.name)
+    return crib.open_session(
+        scope=principal.scope,
+        window=principal.window,
+        required=(),
+        principal=principal.name,
+        policy=principal.policy,
+    )

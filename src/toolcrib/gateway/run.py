@@ -16,7 +16,7 @@ from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError, RequiredToolsMissing
 from toolcrib.gateway.approvals import ClientApprover
 from toolcrib.gateway.changes import ChangeFeed
-from toolcrib.gateway.profiles import Principal, Profiles
+from toolcrib.gateway.profiles import Principal, Profiles, open_session
 from toolcrib.gateway.server import Gateway
 from toolcrib.intake.pins import LOCK_NAME
 from toolcrib.limits import UPSTREAM_BODY_MAX_BYTES
@@ -110,9 +110,7 @@ async def _require_tools(gateway: Gateway, principal: Principal) -> None:
     if not principal.required:
         return
     await gateway.wait_settled()
-    session = gateway.crib.open_session(
-        scope=principal.scope, window=principal.window, required=(), principal=principal.name
-    )
+    session = open_session(gateway.crib, principal)
     session.required = principal.required
     missing = session.missing_tools()
     if missing:

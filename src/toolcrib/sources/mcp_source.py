@@ -23,10 +23,11 @@ from toolcrib.intake.naming import safe_prefix
 from toolcrib.intake.pins import Launch
 from toolcrib.limits import IDLE_STOP_S, INPUT_ROUNDS, REFRESH_EVERY_S
 from toolcrib.sources.base import build_toolset, freeze_toolset
+from toolcrib.sources.choosing import EVERYTHING, Choice, choose
 from toolcrib.sources.handshake import Peer, modern_headers, read_list
 from toolcrib.sources.json_rpc import RpcError
 from toolcrib.sources.link import Link, Listener, read_head, read_json
-from toolcrib.sources.mcp_headers import KEY, find_problem, param_headers
+from toolcrib.sources.mcp_headers import param_headers
 from toolcrib.sources.supervisor import Breaker, Lane, Pace
 
 logger = logging.getLogger("toolcrib.sources")
@@ -62,6 +63,8 @@ class McpOptions:
     is_http: bool = False
     trust: bool = False
     """Whether what the server says of its own tools is believed."""
+    choice: Choice = EVERYTHING
+    """Which of its tools are taken."""
 
 
 class McpSource:
@@ -396,7 +399,7 @@ class McpSource:
         listed = await read_list(link, peer, "tools/list", "tools", known=self._digests.get("tools"))
         if listed is None or listed.digest == self._digests.get("tools"):
             return
-        usable, unusable = _part_by_headers(self.name, listed.items)
+        usable, unusable = choose(self.name, listed.items, self.options.choice)
         if len(usable) <= _FREEZE_ON_LOOP:
             toolset = freeze_toolset(self.name, usable, origin="mcp", prefix=self.prefix)
         else:
@@ -436,19 +439,6 @@ class McpSource:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def _part_by_headers(toolset: str, definitions: Sequence[JsonObject]) -> tuple[list[JsonObject], list[Skipped]]:
-    """Definitions, and those whose `x-mcp-header` makes them unusable (C14)."""
-    usable: list[JsonObject] = []
-    unusable: list[Skipped] = []
-    for definition in definitions:
-        problem = find_problem(definition) if KEY in str(definition.get("inputSchema")) else None
-        if problem is None:
-            usable.append(definition)
-        else:
-            unusable.append(Skipped(toolset=ToolsetName(toolset), name=str(definition.get("name")), reason=problem))
-    return usable, unusable
 
 
 async def _answer_input(params: JsonObject, raw: bytes, exchange: Exchange) -> JsonObject:

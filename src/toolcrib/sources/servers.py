@@ -14,6 +14,7 @@ from toolcrib.execution.dispatch import Era
 from toolcrib.intake.pins import Launch
 from toolcrib.settings import ServerSettings, Settings
 from toolcrib.sources.base import require_toolset_name
+from toolcrib.sources.choosing import Choice
 from toolcrib.sources.link import Link, Listener
 from toolcrib.sources.mcp_source import McpOptions, McpSource
 from toolcrib.sources.processes import Guard
@@ -54,6 +55,7 @@ def open_server(name: str, entry: ServerSettings, *, guard: Guard, pace: Pace) -
         idle_stop_s=entry.idle_stop,
         is_http=is_http and entry.type != "sse",
         trust=entry.trust,
+        choice=Choice(include=entry.include, exclude=entry.exclude),
     )
     return McpSource(name, connect, options=options, launch=launch_of(entry), pace=pace)
 
@@ -92,6 +94,7 @@ def resolve(value: str) -> str:
     if match is None:
         return value
     found = os.environ.get(match["name"])
-    if found is None:
+    # A client that was asked to pass on a variable which it does not have may pass on the words themselves.
+    if found in {None, f"${{{match['name']}}}", f"${{env:{match['name']}}}"}:
         raise SourceUnavailable(f"the variable {match['name']} is not set")
     return f"{match['scheme'] or ''}{found}"

@@ -1,0 +1,60 @@
+import pytest
+from tests.fakes.memory_upstream import MemoryServer, tool
+from tests.gateway.clients import gateway_client
+
+from toolcrib.config import build_settings
+from toolcrib.settings import Settings
+from toolcrib.sources.choosing import Choice
+from toolcrib.sources.mcp_source import McpSource
+from toolcrib.sources.servers import open_servers
+
+FOUR = [tool("read_file"), tool("read_dir"), tool("write_file"), tool("delete_file")]
+
+
+async def listed(source: McpSource) -> list[str]:
+    async with gateway_client(source) as client:
+        return await client.names()
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        (Choice(include=("read_*",)), ["one__read_file", "one__read_dir"]),
+        (Choice(exclude=("*_file",)), ["one__read_dir"]),
+        (Choice(include=("*_file",), exclude=("delete_*", "write_file")), ["one__read_file"]),
+        (Choice(include=()), []),
+    ],
+)
+@pytest.mark.requirement("X17")
+async def test_a_server_gives_the_tools_that_its_patterns_choose_by_its_own_names(choice: Choice, expected: list[str]):
+    assert await listed(MemoryServer(FOUR).source("one", choice=choice)) == expected
+
+
+@pytest.mark.requirement("X17", "A2")
+async def test_a_tool_that_is_left_out_cannot_be_called_and_its_server_is_not_asked():
+    server = MemoryServer(FOUR)
+    async with gateway_client(server.source("one", choice=Choice(exclude=("delete_*",)))) as client:
+        await client.names()
+        answer = await client.call("one__delete_file")
+    assert "not available" in answer["error"]["message"]
+    assert server.count("tools/call") == 0
+
+
+@pytest.mark.requirement("X17")
+async def test_a_pattern_that_no_tool_meets_is_reported_and_the_others_count():
+    source = MemoryServer(FOUR).source("one", choice=Choice(include=("*", "raed_*"), exclude=("delte_*", "write_*")))
+    names = await listed(source)
+    (toolset,) = source.snapshot()
+    assert "one__write_file" not in names
+    assert [(item.name, item.reason) for item in toolset.skipped] == [
+        ("raed_*", "no tool meets this pattern of `include`"),
+        ("delte_*", "no tool meets this pattern of `exclude`"),
+    ]
+
+
+async def test_the_patterns_of_a_server_come_from_its_entry():
+    settings: Settings = build_settings(
+        {"mcpServers": {"one": {"command": "x", "include": ["read_*"], "exclude": ["read_dir"]}}}
+    )
+    (source,) = open_servers(settings)
+    assert source.options.choice == Choice(include=("read_*",), exclude=("read_dir",))
