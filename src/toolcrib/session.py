@@ -6,10 +6,11 @@ gone and a grant that was narrowed stays narrow. Two sessions share nothing but 
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import orjson
+from msgspec import structs
 
 from toolcrib.activity import Event, query_words
 from toolcrib.assembly import Turn, build_turn
@@ -140,7 +141,8 @@ class Session:
         if isinstance(request, Invocation):
             run = Run(id=call.id, invocation=request, holder=self, exchange=exchange)
             done = await self._crib.executor.run(run)
-            return replace(done, result=self._watched(done, request))
+            watched = self._watched(done, request)
+            return done if watched is done.result else structs.replace(done, result=watched)
         answer = await self._answer(call, request)
         return Done(result=answer.result, tool=None, error=request if isinstance(request, CallError) else None)
 
