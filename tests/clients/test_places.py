@@ -9,7 +9,7 @@ from tests.clients.samples import SAMPLES
 from toolcrib.clients import FAMILIES, require_family
 from toolcrib.clients.base import ClientServer, Surroundings
 from toolcrib.clients.discovery import discover
-from toolcrib.clients.servers import gateway_entry, gateway_names, gateway_obstacle
+from toolcrib.clients.servers import gateway_entry, gateway_names, gateway_obstacle, variables_of
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import ConfigError
 
@@ -158,11 +158,25 @@ def test_servers_that_only_the_client_can_start_say_why() -> None:
 
 
 @pytest.mark.requirement("X24")
+def test_a_choice_of_tools_moves_along_and_means_the_same_names() -> None:
+    cases: list[tuple[str, JsonObject, JsonObject]] = [
+        ("gemini", {"includeTools": ["a", "b(x)"], "excludeTools": ["c"]}, {"include": ["a", "b"], "exclude": ["c"]}),
+        ("codex", {"enabled_tools": ["a[1]"], "disabled_tools": ["*"]}, {"include": ["a[[]1]"], "exclude": ["[*]"]}),
+        ("hermes", {"tools": {"include": "one"}}, {"include": ["one"]}),
+        ("windsurf", {"disabledTools": ["drop"]}, {"exclude": ["drop"]}),
+        ("mcp-json", {"include": ["read_*"]}, {"include": ["read_*"]}),
+    ]
+    for client, choice, expected in cases:
+        server = read(client, {"command": "x", **choice})
+        assert gateway_obstacle(server) is None
+        assert gateway_entry(server) == {"command": "x", "args": [], **expected}
+        assert server.raw == {"command": "x", **choice}
+
+
+@pytest.mark.requirement("X24")
 def test_servers_that_the_gateway_cannot_express_say_why() -> None:
     cases: list[tuple[str, JsonObject, str]] = [
-        ("gemini", {"command": "x", "includeTools": ["a"]}, "some of its tools"),
-        ("codex", {"command": "x", "disabled_tools": ["a"]}, "some of its tools"),
-        ("hermes", {"command": "x", "tools": {"include": "one"}}, "some of its tools"),
+        ("codex", {"command": "x", "enabled_tools": []}, "lets no tool through"),
         ("claude-code", {"command": "x", "args": ["${HOME}/y"]}, "in its command"),
         ("claude-code", {"command": "x", "env": {"A": "${B:-c}"}}, "part of a value"),
         ("cursor", {"url": "https://h/${env:TENANT}"}, "part of a value"),
@@ -201,3 +215,24 @@ def test_every_client_has_its_line_in_the_documentation() -> None:
     for family in FAMILIES:
         assert f"\n| `{family.name}` | " in page
         assert f"`{family.places(around(Path('/home/me')))[0].section[0]}`" in page
+
+
+@pytest.mark.requirement("X24")
+def test_variables_of_moved_servers_are_asked_for_in_the_words_of_the_client() -> None:
+    server = read("codex", {"url": "https://h/mcp", "bearer_token_env_var": "TOKEN", "env_http_headers": {"X": "Y"}})
+    assert variables_of([server, server]) == ("Y", "TOKEN")
+    written = {family.name: family.write("t", ("serve",), ("A",)) for family in FAMILIES}
+    plain: JsonObject = {"command": "t", "args": ["serve"]}
+    assert written == {
+        "claude-code": {"type": "stdio", **plain, "env": {"A": "${A}"}},
+        "claude-desktop": plain,
+        "cursor": {**plain, "env": {"A": "${env:A}"}},
+        "vscode": {"type": "stdio", **plain, "env": {"A": "${env:A}"}},
+        "windsurf": {**plain, "env": {"A": "${env:A}"}},
+        "codex": {**plain, "env_vars": ["A"]},
+        "gemini": {**plain, "env": {"A": "${A}"}},
+        "zed": plain,
+        "hermes": {**plain, "env": {"A": "${A}"}},
+        "mcp-json": {**plain, "env": {"A": "${A}"}},
+    }
+    assert all(not {"env", "env_vars"} & set(family.write("t", (), ())) for family in FAMILIES)

@@ -1,7 +1,7 @@
 """Floors of retrieval on the project's own corpus: a change that loses ground here has to say why.
 
-Floors lie a little below what was measured when they were set. Two promises are not kept yet and have floors all the same, so that they can
-only get better: queries that share no word with their tool, and abilities that nobody has.
+Floors lie a little below what was measured when they were set. Two promises are not kept yet and have floors all the
+same, so that they can only get better: queries that share no word with their tool, and abilities that nobody has.
 """
 
 import time
@@ -28,7 +28,8 @@ FLOORS: dict[str, dict[str, dict[str, float]]] = {
         "multilingual": {"recall@5": 0.90},
         "typo": {"recall@5": 0.88},
         "ambiguous": {"recall@5": 0.84, "mrr": 0.88},
-        "semantic": {"recall@5": 0.42},
+        "semantic": {"recall@5": 0.43},
+        "oblique": {"recall@5": 0.42},
     },
     "lexical": {
         "lexical": {"recall@5": 1.0},
@@ -57,9 +58,9 @@ def test_no_category_falls_below_its_floor(retrieval: Any) -> None:
         for measure, floor in floors.items():
             assert summary["by_category"][category][measure] >= floor, f"{category} {measure}"
     if retrieval == "hybrid":
-        assert summary["recall@5"] >= 0.76
+        assert summary["recall@5"] >= 0.65
         assert summary["abstention"]["correct"] >= 5
-        assert summary["abstention"]["answerable_emptied"] <= 0.02 * 489
+        assert summary["abstention"]["answerable_emptied"] <= 0.02 * 726
 
 
 @pytest.mark.requirement("X2")

@@ -85,7 +85,7 @@ class ClientServer:
     type: Literal["stdio", "http", "sse"] = "stdio"
     disabled: bool = False
     include: tuple[str, ...] = ()
-    """Tools that the client lets through; all if empty."""
+    """Patterns of tools that the client lets through; all if empty."""
     exclude: tuple[str, ...] = ()
     obstacle: str | None = None
     """Why only the client itself can start it, if so: it then stays where it is."""
@@ -109,18 +109,33 @@ class ClientConfig:
 
 
 ReadServer = Callable[[str, JsonObject], ClientServer]
-WriteEntry = Callable[[str, Sequence[str]], JsonObject]
-"""The client's own way to write a local server: from its program and arguments."""
+WriteEntry = Callable[[str, Sequence[str], Sequence[str]], JsonObject]
+"""The client's own way to write a local server: from its program, arguments and the variables that it needs."""
 
 
-def standard_entry(command: str, args: Sequence[str]) -> JsonObject:
-    """A local server as most clients write it."""
-    return {"command": command, "args": list(args)}
+def entry_writer(*, typed: bool = False, reference: str | None = "${{{}}}") -> WriteEntry:
+    """A writer of entries with `command`, `args` and `env`.
+
+    Many clients hand only a few variables to what they start, so those that servers behind the gateway refer to are
+    asked for by name.
+
+    Args:
+        typed: Whether the client wants `type: stdio`.
+        reference: How the client refers to a variable; nothing if it cannot, and then passes on what it has itself.
+    """
+
+    def write(command: str, args: Sequence[str], variables: Sequence[str]) -> JsonObject:
+        entry: JsonObject = {"type": "stdio"} if typed else {}
+        entry |= {"command": command, "args": list(args)}
+        if variables and reference is not None:
+            entry["env"] = {name: reference.format(name) for name in variables}
+        return entry
+
+    return write
 
 
-def typed_entry(command: str, args: Sequence[str]) -> JsonObject:
-    """A local server for clients that want its type."""
-    return {"type": "stdio", "command": command, "args": list(args)}
+STANDARD_ENTRY = entry_writer()
+"""A local server as most clients write it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +148,9 @@ class Family:
     format: Format
     places: Callable[[Surroundings], Sequence[Place]]
     read: ReadServer
-    write: WriteEntry = standard_entry
+    write: WriteEntry = STANDARD_ENTRY
+    window_key: Section = ()
+    """Where its file says how large the model's context window is, if it can."""
     note: str = ""
     """What a person must do for a change to take effect."""
 

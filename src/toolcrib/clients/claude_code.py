@@ -12,7 +12,7 @@ and `${NAME:-default}` are resolved in all of them. The program rewrites its own
 
 from collections.abc import Sequence
 
-from toolcrib.clients.base import Family, Place, Surroundings, typed_entry
+from toolcrib.clients.base import Family, Place, Surroundings, entry_writer
 from toolcrib.clients.mcp_json import nearest_files
 from toolcrib.clients.servers import read_server
 
@@ -35,6 +35,6 @@ FAMILY = Family(
     format="jsonc",
     places=places,
     read=read_server,
-    write=typed_entry,
+    write=entry_writer(typed=True),
     note="Start Claude Code anew.",
 )

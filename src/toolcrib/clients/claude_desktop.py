@@ -11,7 +11,7 @@ Strict JSON, key `mcpServers`. Local servers only: `command`, `args`, `env`.
 
 from collections.abc import Sequence
 
-from toolcrib.clients.base import Family, Place, Surroundings
+from toolcrib.clients.base import Family, Place, Surroundings, entry_writer
 from toolcrib.clients.servers import read_server
 
 
@@ -26,5 +26,6 @@ FAMILY = Family(
     format="jsonc",
     places=places,
     read=read_server,
+    write=entry_writer(reference=None),
     note="Quit Claude Desktop and start it anew.",
 )

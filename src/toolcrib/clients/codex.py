@@ -3,7 +3,8 @@
 User: `~/.codex/config.toml`, or in `CODEX_HOME`. Project: `.codex/config.toml` of a trusted project. TOML, a table
 `mcp_servers.<name>` each. Local: `command`, `args`, `env`, `env_vars` (names to pass on), `cwd`. Remote: `url`,
 `http_headers`, `env_http_headers` (header → variable), `bearer_token_env_var`. `enabled = false` switches one off;
-`enabled_tools` and `disabled_tools` choose tools. Nothing in the values refers to the environment.
+`enabled_tools` and `disabled_tools` choose tools. Nothing in the values refers to the environment. Beside the tables,
+`model_context_window` is the model's window, if set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,6 +48,12 @@ def read(name: str, raw: JsonObject) -> ClientServer:
     return replace(server, raw=raw)
 
 
+def write(command: str, args: Sequence[str], variables: Sequence[str]) -> JsonObject:
+    """A table; Codex passes on variables by name."""
+    entry: JsonObject = {"command": command, "args": list(args)}
+    return {**entry, "env_vars": list(variables)} if variables else entry
+
+
 def _object(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, Mapping) else {}
 
@@ -57,5 +64,7 @@ FAMILY = Family(
     format="toml",
     places=places,
     read=read,
+    write=write,
+    window_key=("model_context_window",),
     note="Start Codex anew.",
 )

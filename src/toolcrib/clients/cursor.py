@@ -7,7 +7,7 @@ User: `~/.cursor/mcp.json` on every platform. Project: `.cursor/mcp.json` in its
 
 from collections.abc import Sequence
 
-from toolcrib.clients.base import Family, Place, Surroundings
+from toolcrib.clients.base import Family, Place, Surroundings, entry_writer
 from toolcrib.clients.servers import read_server
 
 
@@ -30,5 +30,6 @@ FAMILY = Family(
     format="jsonc",
     places=places,
     read=read_server,
+    write=entry_writer(reference="${{env:{}}}"),
     note="Switch the server on under Settings → MCP, or start Cursor anew.",
 )

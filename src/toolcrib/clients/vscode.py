@@ -13,7 +13,7 @@ Local: `type: stdio`, `command`, `args`, `env`, `envFile`, `cwd`. Remote: `type:
 
 from collections.abc import Sequence
 
-from toolcrib.clients.base import Family, Place, Surroundings, typed_entry
+from toolcrib.clients.base import Family, Place, Surroundings, entry_writer
 from toolcrib.clients.servers import read_server
 
 _SECTION = ("servers",)
@@ -39,6 +39,6 @@ FAMILY = Family(
     format="jsonc",
     places=places,
     read=read_server,
-    write=typed_entry,
+    write=entry_writer(typed=True, reference="${{env:{}}}"),
     note="Start the server with the command MCP: List Servers.",
 )

@@ -7,7 +7,7 @@ Remote: `serverUrl` (some files have `url`), `headers`. `disabled` switches one 
 
 from collections.abc import Sequence
 
-from toolcrib.clients.base import ClientServer, Family, Place, Surroundings
+from toolcrib.clients.base import ClientServer, Family, Place, Surroundings, entry_writer
 from toolcrib.clients.servers import Keys, read_server
 from toolcrib.definitions import JsonObject
 
@@ -28,5 +28,6 @@ FAMILY = Family(
     format="jsonc",
     places=places,
     read=read,
+    write=entry_writer(reference="${{env:{}}}"),
     note="Press the refresh button of the MCP panel.",
 )

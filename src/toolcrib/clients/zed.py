@@ -14,7 +14,7 @@ belongs to an extension, which alone knows how to start it.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolcrib.clients.base import ClientServer, Family, Place, Surroundings, as_object
+from toolcrib.clients.base import ClientServer, Family, Place, Surroundings, as_object, entry_writer
 from toolcrib.clients.servers import read_server
 from toolcrib.definitions import JsonObject
 
@@ -49,4 +49,12 @@ def read(name: str, raw: JsonObject) -> ClientServer:
     return read_server(name, raw)
 
 
-FAMILY = Family(name="zed", title="Zed", format="jsonc", places=places, read=read, note="Zed notices by itself.")
+FAMILY = Family(
+    name="zed",
+    title="Zed",
+    format="jsonc",
+    places=places,
+    read=read,
+    write=entry_writer(reference=None),
+    note="Zed notices by itself.",
+)

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from toolcrib.limits import QUERY_MAX_TERMS, QUERY_WORDS_CACHED
 from toolcrib.retrieval.analysis import Analyser
-from toolcrib.retrieval.postings import Postings
+from toolcrib.retrieval.reading import Postings
 from toolcrib.retrieval.salience import salience_table
 from toolcrib.retrieval.text import family, query_terms
 

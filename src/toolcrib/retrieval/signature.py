@@ -23,6 +23,10 @@ _TYPES = {
     "object": "object",
     "array": "list",
 }
+_PLAIN = {kind: name for kind, name in _TYPES.items() if kind not in {"object", "array"}}
+"""Types with nothing inside."""
+_CHOICES = frozenset({"const", "enum", "anyOf", "oneOf"})
+"""Keywords that say more than the type does."""
 _SHOWN_ENUM = 8
 _MAX_DEPTH = 3
 
@@ -49,8 +53,11 @@ class _Writer:
         if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
             self.exact = self.exact and schema in (True, None)
             return "any"
-        if set(schema) - _ANNOTATIONS:
+        if not _ANNOTATIONS.issuperset(schema):
             self.exact = False
+        kind = schema.get("type")
+        if isinstance(kind, str) and kind in _PLAIN and _CHOICES.isdisjoint(schema):
+            return _PLAIN[kind]
         if "const" in schema:
             return _literal(schema["const"])
         values = schema.get("enum")
@@ -60,7 +67,6 @@ class _Writer:
             options = schema.get(key)
             if isinstance(options, list):
                 return "|".join(dict.fromkeys(self.type_of(option, depth + 1) for option in options))
-        kind = schema.get("type")
         if isinstance(kind, list):
             return "|".join(self._plain(str(name), schema, depth) for name in kind)
         return self._plain(kind if isinstance(kind, str) else "", schema, depth)
@@ -111,10 +117,10 @@ def write_signature(name: str, encoded: bytes) -> Signature:
     schema = cast("JsonObject", orjson.loads(encoded))
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
-        return Signature(f"{name}()", exact=not set(schema) - _ANNOTATIONS)
+        return Signature(f"{name}()", exact=_ANNOTATIONS.issuperset(schema))
     required = _required(schema)
     writer = _Writer()
-    if set(schema) - _ANNOTATIONS or required - set(properties):
+    if not _ANNOTATIONS.issuperset(schema) or not required <= properties.keys():
         writer.exact = False
     head = [f"{key}: {writer.type_of(value)}" for key, value in properties.items() if key in required]
     head += [f"{key}: any" for key in sorted(required - set(properties))]

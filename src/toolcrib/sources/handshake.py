@@ -9,6 +9,7 @@ import asyncio
 import importlib.metadata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import cast
 
 from toolcrib.definitions import Json, JsonObject, fingerprint_of
@@ -36,7 +37,13 @@ LEGACY_CAPABILITIES: JsonObject = {"sampling": {}, "elicitation": {"form": {}, "
 
 def own_info() -> JsonObject:
     """Who we are, to servers and to clients."""
-    return {"name": "toolcrib", "version": importlib.metadata.version("toolcrib")}
+    return {"name": "toolcrib", "version": _own_version()}
+
+
+@cache
+def _own_version() -> str:
+    # Looking it up reads the disk: once, not with every request.
+    return importlib.metadata.version("toolcrib")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,6 +114,7 @@ def resolve(value: str) -> str:
     if match is None:
         return value
     found = os.environ.get(match["name"])
-    if found is None:
+    # A client that was asked to pass on a variable which it does not have may pass on the words themselves.
+    if found in {None, f"${{{match['name']}}}", f"${{env:{match['name']}}}"}:
         raise SourceUnavailable(f"the variable {match['name']} is not set")
     return f"{match['scheme'] or ''}{found}"
