@@ -9,6 +9,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import count
 from typing import cast
 
 import orjson
@@ -19,6 +20,7 @@ from toolcrib.dialects.mcp import write_result
 from toolcrib.errors import CallError, SourceError, SourceRefused, ToolNotAvailable
 from toolcrib.execution.dispatch import Era
 from toolcrib.execution.executor import Done
+from toolcrib.execution.places import Places
 from toolcrib.gateway.approvals import InputNeeded
 from toolcrib.gateway.library import Library
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
@@ -48,7 +50,9 @@ class Gateway:
         self.startup_wait_s = crib.settings.gateway.startup_wait
         self.in_flight = 0
         """Requests under way."""
-        self._places: dict[str, asyncio.Semaphore] = {}
+        self._mark, self._numbers = secrets.token_hex(2), count(1)
+        """What calls are named after in the feed: apart from those of another process, and in their order."""
+        self._places: dict[str, Places] = {}
         self._settled = False
         self._methods: Mapping[str, tuple[frozenset[Era], Handler]] = {
             "server/discover": (_MODERN, self._discover),
@@ -212,7 +216,9 @@ class Gateway:
         name = params.get("name")
         if not isinstance(name, str) or not name:
             raise RpcError(INVALID_PARAMS, "`name` must be the name of a tool.")
-        call = ModelCall(id=secrets.token_hex(4), name=name, arguments=params.get("arguments"), dialect="mcp")
+        call = ModelCall(
+            id=f"{self._mark}{next(self._numbers):x}", name=name, arguments=params.get("arguments"), dialect="mcp"
+        )
         done = await client.session.relay(call, exchange)
         if isinstance(done.error, ToolNotAvailable) and not self._settled:
             await self.wait_settled()
