@@ -128,7 +128,7 @@ def unwrap(call: ModelCall, *, route: Route = "direct") -> Request:
         return Invocation(name=call.name, arguments=read_arguments(call.arguments), route=route)
     kind = call.name if exact else next((name for name in BRIDGE_NAMES if fold(name) == fold(call.name)), None)
     if kind == TOOL_SEARCH:
-        return _read_search(_read_object(call.arguments, TOOL_SEARCH, bare="query"))
+        return read_search(_read_object(call.arguments, TOOL_SEARCH, bare="query"))
     if kind == TOOL_DESCRIBE:
         return _read_describe(_read_object(call.arguments, TOOL_DESCRIBE, bare="name"))
     if kind == TOOL_CALL:
@@ -151,7 +151,8 @@ def read_arguments(value: Json) -> JsonObject:
     return arguments
 
 
-def _read_search(raw: JsonObject) -> Search:
+def read_search(raw: JsonObject) -> Search:
+    """The search that the arguments of `tool_search` ask for. Raises `InvalidCall`."""
     _require_keys(raw, TOOL_SEARCH, {"query", "queries", "limit"})
     value = raw.get("query", raw.get("queries"))
     items = value if isinstance(value, list) else [value]

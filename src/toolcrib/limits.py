@@ -112,8 +112,8 @@ LEARNED_WORDS_PER_TOOL = 6
 CACHE_CATALOGS = 64
 """Catalogs, and the assemblies made of them, that a crib keeps by content."""
 
-CACHE_SIGNATURES = 2_048
-"""Signatures of tools that were found, kept by name and schema (under 1 kB each)."""
+CACHE_CARDS = 2_048
+"""Tools that were found, as answers show them, kept by content (about 1 kB each)."""
 
 CACHE_VALIDATORS = 4_096
 """Compiled schemas that a crib keeps by content (about 10 kB each)."""
@@ -195,6 +195,8 @@ a manual."""
 
 
 # Retrieval: caches of one retriever
+WEIGHTED_MAX_BYTES = 8 * 1024 * 1024
+"""Weighted postings that are kept for the queries to come: those of the commonest words at 100,000 tools."""
 ANALYSED_MAX_DOCUMENTS = 250_000
 """Analysed documents that a retriever keeps, about 300 bytes each."""
 VOCABULARY_MAX_TERMS = 1_000_000
@@ -287,6 +289,12 @@ CONNECT_S = 60.0
 """Seconds until a server must have answered its first request: the slowest of 302 real ones took 25."""
 PROBE_S = 20.0
 """Seconds after which a server that does not answer the modern probe is taken for an old one."""
+SIGN_IN_S = 300.0
+"""Seconds that a person may take to sign in at a server."""
+SIGN_IN_AGAIN_S = 600.0
+"""Seconds after a refused sign-in during which no page is opened again."""
+SIGN_IN_BODY_MAX_BYTES = 256 * 1024
+"""One response of an authorization server: metadata and tokens are a few kilobytes."""
 LIST_S = 30.0
 """Seconds for one page of a list."""
 RESTART_MIN_S = 1.0
@@ -343,6 +351,9 @@ DOCTOR_ENDPOINT_S = 10.0
 """Seconds for an embeddings endpoint that may first have to load its model."""
 DOCTOR_ITEMS = 10
 """Findings of one kind that a page shows; all are in the JSON."""
+CLIENT_WINDOW_TOKENS = 200_000
+"""The context window that `install` takes a client's model to have, unless the client's file or the person says."""
+
 CLIENT_TOOLS_MAX = 128
 """Tools that several clients and model APIs take in one request."""
 CLIENT_NAME_MAX_CHARS = 64

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from toolcrib.activity import Event, query_words
 from toolcrib.assembly import Turn, build_turn
-from toolcrib.bridge import Describe, Invocation, Request, Search, unwrap
+from toolcrib.bridge import Describe, Invocation, Request, Search, read_search, unwrap
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import DialectName, Json, JsonObject, ModelCall, Result, Route, Tool, json_chars, text_result
 from toolcrib.dialects import DIALECTS, read_call, require_dialect
@@ -148,11 +148,8 @@ class Session:
 
     def search(self, query: str | Sequence[str], *, limit: int | None = None) -> SearchAnswer:
         """What `tool_search` would answer, for code. Raises `CallError`."""
-        queries = (query,) if isinstance(query, str) else tuple(query)
-        request = unwrap(ModelCall(id="caller", name="tool_search", arguments={"query": list(queries), "limit": limit}))
-        if not isinstance(request, Search):
-            raise AssertionError("tool_search is a search")
-        return self._search(request)
+        queries = [query] if isinstance(query, str) else list(query)
+        return self._search(read_search({"query": queries, "limit": limit}))
 
     def describe(self, name: str) -> JsonObject:
         """What `tool_describe` would answer, for code. Raises `CallError`."""

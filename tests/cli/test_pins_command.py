@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.test_commands import toolcrib
+from tests.cli.terminal import toolcrib
 from tests.factories import TEXT, definition
 
 MAIL = [

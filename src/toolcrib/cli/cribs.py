@@ -24,5 +24,15 @@ def open_crib(
     if tools is not None:
         return load_catalog(tools, settings=settings, lock=lock)
     if path is None:
-        raise ConfigError(f"There is no {DEFAULT_CONFIG} here: give --tools FILE or --config FILE.")
+        raise ConfigError(f"There is no {DEFAULT_CONFIG} here: give --tools FILE or --config FILE{_made_by_install()}.")
     return Crib(*open_sources(settings), settings=settings, lock=lock or path.parent / (settings.lock or LOCK_NAME))
+
+
+def _made_by_install() -> str:
+    """A file that the person may mean, because an installation made it."""
+    from toolcrib.cli.surroundings import read_surroundings
+    from toolcrib.clients import FAMILIES
+    from toolcrib.clients.state import gateway_files
+
+    files = gateway_files(FAMILIES, read_surroundings())
+    return f", such as {files[0]}" if files else ""

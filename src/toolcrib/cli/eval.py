@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 
 from toolcrib.cli.output import print_json
-from toolcrib.definitions import Json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from toolcrib.definitions import Json
     from toolcrib.evals.corpus import Query
     from toolcrib.evals.run import Evaluation
     from toolcrib.retrieval.base import Document

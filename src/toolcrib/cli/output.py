@@ -3,16 +3,16 @@
 import sys
 from typing import TYPE_CHECKING
 
-import orjson
-
-from toolcrib.definitions import Json
-
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from toolcrib.definitions import Json
 
-def print_json(value: Json) -> None:
+
+def print_json(value: "Json") -> None:
     """Prints a value as JSON, indented for a terminal and compact for a pipe."""
+    import orjson
+
     option = orjson.OPT_INDENT_2 if sys.stdout.isatty() else 0
     sys.stdout.write(orjson.dumps(value, option=option).decode() + "\n")
 

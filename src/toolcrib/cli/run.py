@@ -1,6 +1,5 @@
 """`toolcrib run`: one unattended turn, for `cron` and its like."""
 
-import asyncio
 import sys
 import time
 from pathlib import Path
@@ -37,6 +36,8 @@ def run(
 
     Example: toolcrib run --task nightly.md --enabled-toolsets mcp-github --require create_issue --record run.json
     """
+    import asyncio
+
     from toolcrib.agent.schedule import run_task
     from toolcrib.cli.feed import TerminalView
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from toolcrib.cli.output import open_console, print_json
-from toolcrib.definitions import Json, JsonObject
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from toolcrib.definitions import Json, JsonObject
 
 
 def search(
@@ -57,7 +58,7 @@ def search(
         _print_match(number, match, console)
 
 
-def _print_match(number: int, match: JsonObject, console: "Console") -> None:
+def _print_match(number: int, match: "JsonObject", console: "Console") -> None:
     from rich.text import Text
 
     from toolcrib.terminal import print_hanging
@@ -74,12 +75,12 @@ def _print_match(number: int, match: JsonObject, console: "Console") -> None:
         print_hanging(console, Text("    "), Text(text, style="dim"))
 
 
-def _matches(body: JsonObject) -> list[JsonObject]:
+def _matches(body: "JsonObject") -> "list[JsonObject]":
     found = body.get("matches")
     return [match for match in found if isinstance(match, dict)] if isinstance(found, list) else []
 
 
-def _match(match: JsonObject, score: float, evidence: dict[str, float] | None) -> JsonObject:
+def _match(match: "JsonObject", score: float, evidence: dict[str, float] | None) -> "JsonObject":
     renamed = {"toolset" if key == "source" else key: value for key, value in match.items()}
     shown: JsonObject = {**renamed, "score": round(score, 4)}
     return {**shown, "evidence": {name: round(value, 4) for name, value in evidence.items()}} if evidence else shown

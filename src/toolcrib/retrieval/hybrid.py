@@ -132,7 +132,7 @@ class HybridIndex:
         fused = self._fused(query, match, meaning)
         signals = self._signals(query, match, meaning, fused)
         scores = lift_named(fused, match.named)
-        found = select(scores, self._lexical.documents.__getitem__, limit=limit, rival=self._lexical.rival)
+        found = select(scores, self._lexical.documents.get, limit=limit, rival=self._lexical.rival)
         confidence = 1.0 if match.named else round(self._calibration.confidence(signals), 4)
         if not found or (not match.named and self._calibration.abstains(signals)):
             return self._nothing(query, found, limit, confidence)
