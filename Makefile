@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: run story test test-adapters check format bench lock clean help
+.PHONY: run story test test-adapters test-real check format bench lock clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,12 @@ test: check      ## lint, types and the whole suite, the adapters with their fra
 test-adapters: $(VENV)-adapters/.ready ## the adapters and their examples, with the real frameworks
 	$(VENV)-adapters/bin/basedpyright --pythonpath $(VENV)-adapters/bin/python $(FRAMEWORKS)
 	$(VENV)-adapters/bin/python -m pytest -q tests/adapters
+
+test-real: $(READY) ## 25 real servers behind one gateway, five of them failing; installs them first (needs npm's and PyPI's registries)
+	$(BIN)/python -m tests.chaos.install $(REAL)
+	unshare --user --map-root-user --net sh -c 'ip link set lo up; exec "$$@"' sh $(BIN)/python -m tests.chaos.real_servers --root $(REAL)
+
+REAL ?= .make/real-servers
 
 FRAMEWORKS := $(addprefix src/toolcrib/adapters/,langchain.py openai_agents.py pydantic_ai.py) \
 	$(addprefix examples/,langchain_agent.py openai_agents.py pydantic_ai_agent.py)
