@@ -268,7 +268,15 @@ UPSTREAM_BODY_MAX_BYTES = 16 * 1024 * 1024
 REQUEST_MAX_BYTES = 4 * 1024 * 1024
 """One message of an MCP client: what the official SDK takes."""
 REQUEST_READ_S = 15.0
-"""Seconds that a client may take to send the body of one request."""
+"""Seconds that a client may take to send one request."""
+HEAD_MAX_BYTES = 64 * 1024
+"""Request line and fields of one request over HTTP."""
+KEEP_ALIVE_S = 75.0
+"""Seconds that a connection without a request is kept open."""
+CONNECTIONS_MAX = 1_024
+"""Connections of HTTP clients at once; a further one is told so."""
+PIPELINE_MAX = 16
+"""Requests that a client may send ahead of their replies; then its connection is not read."""
 UPSTREAM_PAGES = 1_000
 """Pages of one list; a server that offers more is cut there, and reported."""
 UPSTREAM_NOISE_BYTES_PER_MINUTE = 64 * 1024

@@ -7,6 +7,7 @@ for the question that was asked of this very client.
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol, cast
@@ -142,13 +143,18 @@ class ClientExchange:
 
     def progress(self, params: JsonObject) -> None:
         """Passes on how far the call has come, under the client's own token."""
-        self._channel.push(notification_line("notifications/progress", {**params, "progressToken": self._token}))
+        self._tell(notification_line("notifications/progress", {**params, "progressToken": self._token}))
 
     def notify(self, method: str, params: bytes) -> None:
         """Passes on a log message, if it is as grave as the client wants them."""
         if method == "notifications/message" and not self._wants_message(params):
             return
-        self._channel.push(notification_line(method, orjson.Fragment(params)))
+        self._tell(notification_line(method, orjson.Fragment(params)))
+
+    def _tell(self, message: bytes) -> None:
+        """Sends what need not arrive: a client that left must not disturb the server that speaks."""
+        with suppress(ConnectionError):
+            self._channel.push(message)
 
     async def ask(self, method: str, params: bytes) -> bytes:
         """Asks the client. Raises `RpcError` if it cannot be asked or refuses."""
