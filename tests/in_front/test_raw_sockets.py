@@ -1,6 +1,7 @@
 """Clients that are nothing but sockets: many at once, all with the same ids, each with its own answers."""
 
 import asyncio
+import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -8,12 +9,12 @@ from typing import Any
 import orjson
 import pytest
 from tests.fakes.memory_upstream import MemoryServer
-from tests.fakes.web import serve
 from tests.gateway.clients import META
 
 from toolcrib.crib import Crib
 from toolcrib.gateway.changes import ChangeFeed
 from toolcrib.gateway.http import HttpApp
+from toolcrib.gateway.http_connections import HttpServer
 from toolcrib.gateway.profiles import Profiles
 from toolcrib.gateway.server import Gateway
 from toolcrib.settings import ProfileSettings
@@ -28,11 +29,14 @@ async def served(server: MemoryServer) -> AsyncGenerator[tuple[str, int]]:
     async with crib:
         changes = ChangeFeed(crib)
         app = HttpApp(gateway, changes, tokens=None, anonymous=gateway.profiles.principal("me", "test"))
-        async with serve(lambda base: app) as base:
-            host, _, port = base.removeprefix("http://").partition(":")
-            yield host, int(port)
+        server_side, listening = HttpServer(app), socket.create_server(("127.0.0.1", 0))
+        await server_side.listen(listening)
+        try:
+            yield listening.getsockname()[:2]
+        finally:
             app.sessions.close()
             changes.close()
+            await server_side.close()
 
 
 class Socket:
