@@ -79,16 +79,19 @@ def _show(rows: "Sequence[tuple[str, str, str]]", console: "Console", *, origin:
 
     from toolcrib.terminal import print_hanging
 
-    width = max((len(key.rpartition(".")[2]) for key, _, _ in rows), default=0)
-    for section, members in groupby(rows, key=lambda row: row[0].rpartition(".")[0]):
+    # What somebody has named is told by what they wrote: docs/configuration.md has the rest.
+    named = ("mcpServers.", "profiles.", "python.")
+    told = [row for row in rows if not (row[2] == "default" and row[0].startswith(named))]
+    width = max((len(key.rpartition(".")[2]) for key, _, _ in told), default=0)
+    for section, members in groupby(told, key=lambda row: row[0].rpartition(".")[0]):
         if section:
             console.print(Text(section, style="bold"))
         for key, value, source in members:
             style = "" if source != "default" else "dim"
-            told = f"  ({source})" if origin and source != "default" else ""
+            whence = f"  ({source})" if origin and source != "default" else ""
             name = key.rpartition(".")[2]
             head = f"  {name:<{width}}  " if section else f"{name:<{width + 2}}  "
-            print_hanging(console, Text(head, style=style), Text(f"{value}{told}", style=style))
+            print_hanging(console, Text(head, style=style), Text(f"{value}{whence}", style=style))
     if origin:
         console.print(Text("What has no origin here is a default.", style="dim"))
 
