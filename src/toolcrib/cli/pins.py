@@ -30,7 +30,7 @@ _MARKS = {"unchanged": " ", "changed": "~", "new": "+", "removed": "-"}
 def build_pins() -> typer.Typer:
     """The group with its commands."""
     group = typer.Typer(
-        help="Approved tool definitions: list them, see what changed, approve it.",
+        help="Approved definitions, and what differs from them.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
