@@ -14,7 +14,7 @@ ROOT = Path(toolcrib.__file__).parent
 MODULES = sorted(path for path in ROOT.rglob("*.py"))
 
 LAYERS = [
-    {"definitions", "limits"},
+    {"definitions", "limits", "alongside"},
     {"errors"},
     {"dialects"},
     {"intake", "settings", "tokens"},
@@ -22,11 +22,11 @@ LAYERS = [
     {"inventory"},
     {"retrieval"},
     {"listing", "bridge", "progress", "names"},
-    {"assembly", "discovery", "evals"},
+    {"assembly", "cards", "discovery", "evals"},
     {"activity"},
     {"execution"},
     {"sources"},
-    {"config", "session"},
+    {"config", "session", "stock"},
     {"crib"},
     {"terminal"},
     {"gateway", "agent", "adapters", "clients", "audit", "learning"},

@@ -11,13 +11,13 @@ key. Prevents that an answer depends on what was indexed before, or on the order
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from operator import is_
 from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toolcrib.alongside import common_ends
 from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
 from toolcrib.retrieval.base import Document, Grouped, Hit, Ranking
@@ -100,10 +100,10 @@ class LexicalRetriever:
             return None
         old = base.documents
         # First whole groups, then the documents of what is left: few objects are touched.
-        start, end = _ends(base.groups, groups)
+        start, end = common_ends(base.groups, groups)
         head, tail = sum(map(len, groups[:start])), sum(map(len, groups[len(groups) - end :]))
         after = tuple(chain.from_iterable(groups[start : len(groups) - end]))
-        first, last = _ends(old[head : len(old) - tail], after)
+        first, last = common_ends(old[head : len(old) - tail], after)
         head, tail, after = head + first, tail + last, after[first : len(after) - last]
         before = range(head, len(old) - tail)
         if not before and not after:
@@ -273,15 +273,3 @@ def lexical_confidence(match: Match, best: float) -> float:
         return 1.0
     mass = match.mass
     return min(1.0, best / mass) if mass > 0.0 else 0.0
-
-
-def _ends(first: tuple[object, ...], second: tuple[object, ...]) -> tuple[int, int]:
-    """How many objects at the start and at the end are the same ones."""
-    head = _common(first, second)
-    return head, min(_common(first[::-1], second[::-1]), min(len(first), len(second)) - head)
-
-
-def _common(first: tuple[object, ...], second: tuple[object, ...]) -> int:
-    """How many objects at the start are the same ones."""
-    same = list(map(is_, first, second))
-    return same.index(False) if False in same else len(same)
