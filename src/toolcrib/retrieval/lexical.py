@@ -25,6 +25,7 @@ from toolcrib.retrieval.postings import Floats, build_segment, count_terms
 from toolcrib.retrieval.query import QueryWeights, Weigher, Word
 from toolcrib.retrieval.reading import Postings, SegmentReader
 from toolcrib.retrieval.selection import RIVAL_SHARE, select
+from toolcrib.retrieval.spelling import Spelling
 from toolcrib.retrieval.text import normal_name
 
 NAME_RANKS = (6, 2, 4)
@@ -46,7 +47,7 @@ class _Base:
 class LexicalRetriever:
     """Builds lexical indexes; keeps analysed documents by content, and the last whole build."""
 
-    __slots__ = ("_analyser", "_base", "_impacts", "_lock", "_query", "_rival", "_weights")
+    __slots__ = ("_analyser", "_base", "_impacts", "_lock", "_query", "_rival", "_spelling", "_weights")
 
     def __init__(
         self,
@@ -59,6 +60,7 @@ class LexicalRetriever:
         self._weights = weights if weights is not None else default_weights()
         self._query = query if query is not None else QueryWeights()
         self._analyser = Analyser(self._weights)
+        self._spelling = Spelling(self._analyser.vocabulary)
         self._impacts = self._weights.impact_table()
         self._base: _Base | None = None
         self._lock = Lock()
@@ -68,6 +70,7 @@ class LexicalRetriever:
         with self._lock:
             if self._analyser.full:
                 self._analyser, self._base = Analyser(self._weights), None
+                self._spelling = Spelling(self._analyser.vocabulary)
             groups = documents.groups if isinstance(documents, Grouped) else (tuple(documents),)
             amendment = self._amend(groups)
             if amendment is None:
@@ -78,6 +81,7 @@ class LexicalRetriever:
                 postings=postings,
                 documents=by_row,
                 analyser=self._analyser,
+                spelling=self._spelling,
                 query=self._query,
                 rival=self._rival,
             )
@@ -176,6 +180,7 @@ class LexicalIndex:
         postings: Postings,
         documents: ByRow,
         analyser: Analyser,
+        spelling: Spelling,
         query: QueryWeights,
         rival: float,
     ) -> None:
@@ -184,7 +189,7 @@ class LexicalIndex:
         self._positions = positions
         self._documents = documents
         self._analyser = analyser
-        self._weigher = Weigher(analyser=analyser, postings=postings, weights=query)
+        self._weigher = Weigher(analyser=analyser, spelling=spelling, postings=postings, weights=query)
         self.postings = postings
 
     def __len__(self) -> int:
