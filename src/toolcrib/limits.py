@@ -185,6 +185,8 @@ CODE_MESSAGE_MAX_BYTES = 2 * 1024 * 1024
 # Retrieval: texts
 QUERY_MAX_TERMS = 128
 """Terms of a query that are weighed: n-grams of a full query in a script without spaces are many."""
+SPELLING_MARKED_WORDS = 30_000
+"""Words of a vocabulary up to which unknown words are sifted before they are taken for misspelt (1 MB of marks)."""
 QUERY_WORDS_CACHED = 4_096
 """Query words that an index remembers the weights of, about 400 bytes each."""
 TERM_MAX_CHARS = 64
