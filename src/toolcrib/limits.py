@@ -281,6 +281,10 @@ UPSTREAM_PAGES = 1_000
 """Pages of one list; a server that offers more is cut there, and reported."""
 UPSTREAM_NOISE_BYTES_PER_MINUTE = 64 * 1024
 """What a server writes to its standard error, or garbage on its output, that is logged; more is only counted."""
+PARKED_CALLS = 256
+"""Calls that wait for a stateless client to come back with an answer."""
+PARKED_S = 600.0
+"""Seconds that such a call waits; the server's own deadline counts besides."""
 INPUT_ROUNDS = 8
 """Times that one call may ask its caller for input."""
 

@@ -32,6 +32,14 @@ _CAPABILITY = {
 }
 
 
+class Desk(Protocol):
+    """Where questions for a client wait that cannot be asked at once."""
+
+    async def ask(self, method: str, params: bytes) -> bytes:
+        """The client's answer, when it comes back with it."""
+        ...
+
+
 class Channel(Protocol):
     """The way back to a client for one request."""
 
@@ -79,6 +87,17 @@ class ClientExchange:
         self._meta: Mapping[str, Json] = meta if isinstance(meta, dict | Mapping) else {}
         self._token = self._meta.get("progressToken")
         self._answers: JsonObject = {key: params[key] for key in _ANSWERS if params.get(key) is not None}
+        self.desk: Desk | None = None
+        """Where questions for a stateless client go."""
+
+    def go_on_as(self, other: "ClientExchange") -> None:
+        """The client came back in another request: from now on it is reached there."""
+        self._channel, self._meta, self._token = other._channel, other._meta, other._token
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether the client said that it answers any kind of question."""
+        return any(capability in self._client.capabilities for capability in _CAPABILITY.values())
 
     @property
     def era(self) -> Era:
@@ -142,8 +161,12 @@ class ClientExchange:
         """Asks the client. Raises `RpcError` if it cannot be asked or refuses."""
         client = self._client
         capability = _CAPABILITY.get(method)
-        if client.era != "legacy" or capability is None or capability not in client.capabilities:
+        if capability is None or capability not in client.capabilities:
             raise RpcError(METHOD_NOT_FOUND, f"The client does not offer {method}.")
+        if client.era == "modern":
+            if self.desk is None:
+                raise RpcError(METHOD_NOT_FOUND, f"The client cannot be asked for {method} during this request.")
+            return await self.desk.ask(method, params)
         identifier = f"toolcrib-{next(client.asked)}"
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         client.questions[identifier] = future
