@@ -227,7 +227,8 @@ def own_corpus(tools: Path, queries: Path, model: StaticModel) -> Callable[[Call
     documents = read_tools(tools)
     index, names = indexed(documents, model), LexicalRetriever().index(documents)
     asked = [
-        (query.category, index.signals(query.text), bool(names.match(query.text).named)) for query in read_queries(queries)
+        (query.category, index.signals(query.text), bool(names.match(query.text).named))
+        for query in read_queries(queries)
     ]
 
     def judged(abstains: Callable[[Signals], bool]) -> str:
@@ -255,7 +256,9 @@ def main(directory: Path, own: list[Path]) -> None:
     for share in EMPTIED:
         long, short = table.floors(values, everything, share)
         calibration = Calibration(fits=line(FITS, fits), floor=long, floor_short=short)
-        print(f"floors {long:.2f} {short:.2f}: held out: {describe(table, held_out(table, share))}\n  {judged(calibration.abstains)}")
+        print(
+            f"floors {long:.2f} {short:.2f}: held out: {describe(table, held_out(table, share))}\n  {judged(calibration.abstains)}"
+        )
     ships = Calibration()
     now = np.array([ships.abstains(seen) for seen in table.signals])
     print(f"ships: {describe(table, now)}\n  {judged(ships.abstains)}")
