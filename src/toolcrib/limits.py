@@ -320,7 +320,9 @@ DRAIN_S = 10.0
 SSE_PING_S = 15.0
 """Seconds of silence after which an open stream gets a comment, so that no proxy closes it."""
 
-# The gateway's clients
+# The gateway's process and its clients
+GC_EVERY_OBJECTS = 10_000
+"""New objects after which the collector of cycles looks at the youngest: some megabytes."""
 SESSIONS_MAX = 1_000
 """Sessions of old clients kept at once; the longest unused one is ended for a new one."""
 SESSION_IDLE_S = 1_800.0
