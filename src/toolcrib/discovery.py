@@ -118,6 +118,11 @@ class Discovery:
         """The bare ranking of one query."""
         return self._index(catalog).search(query, limit=limit, explain=explain)
 
+    def prepare(self, catalog: Catalog) -> Retriever:
+        """The retriever, once it has the index of this catalog; what it makes in the background has begun."""
+        self._index(catalog)
+        return self._require_retriever()
+
     def search(self, catalog: Catalog, question: Search, guard: ProgressGuard) -> SearchAnswer:
         """The answer to `tool_search`. Raises `SearchRefused` when searching again cannot help."""
         verdict = guard.before_search(question.queries, catalog.fingerprint)
@@ -177,13 +182,16 @@ class Discovery:
         if index is None:
             last = self._last() if self._last else None
             before: dict[str, Toolset] = {toolset.name: toolset for toolset in last.toolsets} if last else {}
-            if self._retriever is None:
-                self._retriever = self._make_retriever()
-            index = self._indexes[catalog] = self._retriever.index(
+            index = self._indexes[catalog] = self._require_retriever().index(
                 Grouped(tuple(self._documents_of(toolset, before) for toolset in catalog.toolsets))
             )
             self._last = ref(catalog)
         return index
+
+    def _require_retriever(self) -> Retriever:
+        if self._retriever is None:
+            self._retriever = self._make_retriever()
+        return self._retriever
 
     def _documents_of(self, toolset: Toolset, before: Mapping[str, Toolset]) -> tuple[Document, ...]:
         documents = self._documents.get(toolset)
