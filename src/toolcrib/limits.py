@@ -304,6 +304,12 @@ CONNECT_S = 60.0
 """Seconds until a server must have answered its first request: the slowest of 302 real ones took 25."""
 PROBE_S = 20.0
 """Seconds after which a server that does not answer the modern probe is taken for an old one."""
+SIGN_IN_S = 300.0
+"""Seconds that a person may take to sign in at a server."""
+SIGN_IN_AGAIN_S = 600.0
+"""Seconds after a refused sign-in during which no page is opened again."""
+SIGN_IN_BODY_MAX_BYTES = 256 * 1024
+"""One response of an authorization server: metadata and tokens are a few kilobytes."""
 LIST_S = 30.0
 """Seconds for one page of a list."""
 RESTART_MIN_S = 1.0

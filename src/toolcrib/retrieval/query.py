@@ -10,7 +10,7 @@ Invariant: weights depend on the query and on counts of living rows alone.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -136,20 +136,19 @@ class Weigher:
         if not (_MISSPELT_MIN_CHARS <= len(term) <= _MISSPELT_MAX_CHARS and term.isascii() and term.isalpha()):
             return ()
         vocabulary, holding = self._analyser.vocabulary, self._postings.holding
-        known = [(holding(vocabulary[word]), word) for word in one_slip_away(term) if word in vocabulary]
+        known = [(holding(vocabulary[word]), word) for word in one_slip_away(term, vocabulary)]
         count, word = max(known, default=(0, ""))
         return self._forms(word, family(word), self._weights.misspelt) if count else ()
 
 
-def one_slip_away(word: str) -> set[str]:
-    """Words that one missing, extra, wrong or swapped letter after the first makes of a word."""
+def one_slip_away(word: str, among: Container[str]) -> set[str]:
+    """Those words `among` others that one missing, extra, wrong or swapped letter after the first makes of a word."""
     found: set[str] = set()
     for at in range(1, len(word) + 1):
         head, tail = word[:at], word[at:]
-        found.update(head + letter + tail for letter in _LETTERS)
+        found.update([other for letter in _LETTERS if (other := head + letter + tail) in among])
         if tail:
-            found.add(head + tail[1:])
-            found.update(head + letter + tail[1:] for letter in _LETTERS)
-        if len(tail) > 1:
-            found.add(head + tail[1] + tail[0] + tail[2:])
+            rest = tail[1:]
+            found.update([other for letter in _LETTERS if (other := head + letter + rest) in among])
+            found.update([other for other in (head + rest, head + rest[:1] + tail[:1] + rest[1:]) if other in among])
     return found - {word}

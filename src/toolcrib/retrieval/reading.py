@@ -46,20 +46,23 @@ class SegmentReader:
         self._room = WEIGHTED_MAX_BYTES
         self._names: NDArray[np.uint64] | None = None
 
-    def add(self, total: Floats, number: int, weight: float) -> None:
-        """Adds the weighted impacts of a term to the rows that hold it."""
-        rows, worth = self._kept.get((number, weight)) or self._weigh(number, weight)
-        if rows is None:
-            total += worth
-        else:
-            np.add.at(total, rows, worth)
+    def add(self, total: Floats, weighted: Sequence[tuple[int, float]]) -> None:
+        """Adds the weighted impacts of terms, one after the other, to the rows that hold them."""
+        kept = self._kept
+        for term in weighted:
+            rows, worth = kept.get(term) or self._weigh(*term)
+            if rows is None:
+                total += worth
+            else:
+                np.add.at(total, rows, worth)
 
     def named(self, wanted: int) -> list[tuple[int, int]]:
         """Kind of name and row of every name with the given hash."""
         if self._names is None:
             self._names = _sorted_names(self.segment)
         names = self._names
-        place = int(names.searchsorted(wanted << 32))
+        # Of the array's own type: any other would have the whole array converted.
+        place = int(names.searchsorted(np.uint64(wanted << 32)))
         found: list[tuple[int, int]] = []
         while place < len(names) and (packed := int(names[place])) >> 32 == wanted:
             found.append(divmod(packed & 0xFFFFFFFF, self.segment.rows))
@@ -118,15 +121,10 @@ class Postings:
     def accumulate(self, weighted: Sequence[tuple[int, float]]) -> Floats:
         """The sum of weighted impacts for every row; gone rows get 0."""
         total = np.zeros(self.rows, dtype=np.float32)
-        if not self.added.segment.rows:
-            for number, weight in weighted:
-                self.base.add(total, number, weight)
-        else:
-            size = self.base.segment.rows
-            base, added = total[:size], total[size:]
-            for number, weight in weighted:
-                self.base.add(base, number, weight)
-                self.added.add(added, number, weight)
+        size = self.base.segment.rows
+        self.base.add(total[:size], weighted)
+        if self.added.segment.rows:
+            self.added.add(total[size:], weighted)
         if len(self.gone):
             total[self.gone] = 0.0
         return total

@@ -20,7 +20,11 @@ _Ranked = tuple[float, str, Document]
 """Less is better: the negative score, the key, and the document itself, which is never compared: keys are unique."""
 
 _SHARES = (0.6, 0.4, 0.25, 0.15, 0.05, 0.0)
-"""Shares of the best score above which rows are looked for, until there are enough."""
+"""Shares of the best score above which rows are looked for, until there are enough: nearly always the first or second
+leaves little to sort."""
+
+_FEW_ROWS = 1_000
+"""Rows up to which all of them are sorted out at once."""
 
 
 def select(
@@ -48,20 +52,35 @@ def select(
 
 def best_rows(scores: NDArray[np.float32], limit: int) -> list[int]:
     """Rows of at least the `limit` best positive scores, ties at the edge included."""
-    top = float(scores.max(initial=0.0))
-    if top <= 0.0:
-        return []
+    if len(scores) <= limit:
+        return (scores > 0.0).nonzero()[0].tolist()
+    rows = _near_best(scores, limit)
+    values = scores[rows]
+    if len(rows) > limit:
+        rows = rows[values >= _edge(values, limit)]
+    return rows.tolist()
+
+
+def _near_best(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
+    """Rows with positive scores, `limit` of the best among them if there are as many: few, where rows are many."""
+    if len(scores) <= _FEW_ROWS:
+        edge = _edge(scores, limit)
+        return ((scores >= edge) if edge > 0.0 else (scores > 0.0)).nonzero()[0]
+    top = scores[scores.argmax()]
     rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
-    # Few rows come near the best one: nearly always the first or second of these leaves little to sort.
-    for share in _SHARES:
-        rows = (scores > np.float32(top * share)).nonzero()[0]
+    for share in _SHARES if top > 0.0 else ():
+        rows = (scores > top * np.float32(share)).nonzero()[0]
         if len(rows) >= limit:
             break
-    if len(rows) > limit:
-        values = scores[rows]
-        edge = np.partition(values, len(values) - limit)[len(values) - limit]
-        rows = rows[values >= edge]
-    return rows.tolist()
+    return rows
+
+
+def _edge(values: NDArray[np.float32], limit: int) -> np.float32:
+    """The `limit`-th best value."""
+    place = len(values) - limit
+    ordered = values.copy()
+    ordered.partition(place)
+    return ordered[place]
 
 
 def _shared_out(ranked: Sequence[_Ranked], limit: int) -> tuple[list[Scored], list[Scored]]:

@@ -50,7 +50,7 @@ class _Writer:
         self.exact = True
 
     def type_of(self, schema: Json, depth: int = 0) -> str:
-        if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
+        if not isinstance(schema, dict) or depth > _MAX_DEPTH:
             self.exact = self.exact and schema in (True, None)
             return "any"
         if not _ANNOTATIONS.issuperset(schema):
@@ -85,8 +85,8 @@ class _Writer:
 
     def _object(self, schema: Mapping[str, Json], depth: int) -> str:
         properties = schema.get("properties")
-        if not isinstance(properties, Mapping) or not properties:
-            if isinstance(schema.get("additionalProperties"), Mapping):
+        if not isinstance(properties, dict) or not properties:
+            if isinstance(schema.get("additionalProperties"), dict):
                 self.exact = False
             return "object"
         if depth >= 2 or len(properties) > _SHOWN_ENUM:
@@ -116,7 +116,7 @@ def write_signature(name: str, encoded: bytes) -> Signature:
     """The signature of arguments with this schema: a function of the two alone."""
     schema = cast("JsonObject", orjson.loads(encoded))
     properties = schema.get("properties")
-    if not isinstance(properties, Mapping):
+    if not isinstance(properties, dict):
         return Signature(f"{name}()", exact=_ANNOTATIONS.issuperset(schema))
     required = _required(schema)
     writer = _Writer()
