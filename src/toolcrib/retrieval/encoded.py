@@ -15,17 +15,19 @@ from numpy.typing import NDArray
 
 from toolcrib.limits import SEMANTIC_EXACT_DOCUMENTS, SEMANTIC_REFINED_DOCUMENTS
 from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.cohort import Cohort
 from toolcrib.retrieval.encoder import DIMENSIONS, document_text, query_text
+from toolcrib.retrieval.encoder_confidence import ENCODER_CALIBRATION, EncoderCohort
 from toolcrib.retrieval.encoder_fill import VectorFill
 from toolcrib.retrieval.fusion import FusionWeights
-from toolcrib.retrieval.hybrid import HybridRetriever
-from toolcrib.retrieval.semantic import SemanticIndex, StaticModel, unit
+from toolcrib.retrieval.hybrid import HybridRetriever, SemanticModel, Yardstick
+from toolcrib.retrieval.semantic import StaticModel, unit
 
 Floats = NDArray[np.float32]
 
 ENCODER_SHARE = 0.6
 """What the encoder says of a nearness, the rest being the table's; chosen on the macro mean of the development sets."""
-ENCODER_WEIGHTS = FusionWeights(words=0.15)
+ENCODER_WEIGHTS = FusionWeights(words=0.03)
 """With two models, words count for less."""
 FOREIGN_SHARE = 0.3
 """From this share of foreign words on, the encoder is not asked: it reads English, and the table has a bridge."""
@@ -37,7 +39,12 @@ class EncodedRetriever(HybridRetriever):
     __slots__ = ("fill",)
 
     def __init__(self, fill: VectorFill, *, load: Callable[[], StaticModel] = StaticModel.load) -> None:
-        super().__init__(load=lambda: EncodedModel(load(), fill), weights=ENCODER_WEIGHTS)
+        super().__init__(
+            load=lambda: EncodedModel(load(), fill),
+            weights=ENCODER_WEIGHTS,
+            calibration=ENCODER_CALIBRATION,
+            yardstick=_yardstick,
+        )
         self.fill = fill
         """The encoder's vectors: how far they are, and why there are none if it cannot be used."""
 
@@ -53,18 +60,26 @@ class EncodedModel:
 
     def index(self, documents: Sequence[Document]) -> "EncodedVectors":
         """The documents by meaning, in this order; the encoder's part comes in the background."""
-        return EncodedVectors(self.static.index(documents), self.fill, documents)
+        return EncodedVectors(self, documents)
+
+    def is_foreign(self, query: str) -> bool:
+        """Whether the query is left to the table, which has a bridge to other languages."""
+        return self.static.vocabulary.foreign_share(query) >= FOREIGN_SHARE
+
+    def ask(self, query: str) -> Floats | None:
+        """The encoder's vector of a query; `None` if it is not the encoder's to answer, or not ready."""
+        return None if self.is_foreign(query) else self.fill.query(query_text(query))
 
 
 class EncodedVectors:
     """Documents by meaning."""
 
-    __slots__ = ("_digests", "_fill", "_lock", "_rows", "_seen", "_static", "_there")
+    __slots__ = ("_digests", "_lock", "_model", "_rows", "_seen", "_static", "_there")
 
-    def __init__(self, static: SemanticIndex, fill: VectorFill, documents: Sequence[Document]) -> None:
-        self._static = static
-        self._fill = fill
-        self._digests = fill.want([document_text(document) for document in documents])
+    def __init__(self, model: EncodedModel, documents: Sequence[Document]) -> None:
+        self._model = model
+        self._static = model.static.index(documents)
+        self._digests = model.fill.want([document_text(document) for document in documents])
         exact = len(documents) <= SEMANTIC_EXACT_DOCUMENTS
         self._rows: NDArray[np.float32] | NDArray[np.int8] = (
             np.zeros((len(documents), DIMENSIONS), dtype=np.float32)
@@ -78,9 +93,9 @@ class EncodedVectors:
 
     def applied(self, query: str) -> tuple[int, int]:
         """How many of the documents the encoder answers for, and how many it should; none for a foreign query."""
-        if self._is_foreign(query):
+        if self._model.is_foreign(query):
             return 0, 0
-        if self._fill.query(query_text(query)) is None:
+        if self._model.ask(query) is None:
             return 0, len(self._there)
         self._refresh()
         return int(self._there.sum()), len(self._there)
@@ -103,12 +118,9 @@ class EncodedVectors:
         part[rows] = np.float32(ENCODER_SHARE) * near
         return part
 
-    def _is_foreign(self, query: str) -> bool:
-        return self._static.model.vocabulary.foreign_share(query) >= FOREIGN_SHARE
-
     def _encoded(self, query: str, static: Floats) -> tuple[NDArray[np.intp] | slice, Floats]:
         """Rows that the encoder answers for, and how near it finds them."""
-        vector = None if self._is_foreign(query) else self._fill.query(query_text(query))
+        vector = self._model.ask(query)
         if vector is None:
             return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.float32)
         self._refresh()
@@ -124,14 +136,22 @@ class EncodedVectors:
 
     def _refresh(self) -> None:
         """Takes over the vectors that came since the last look."""
-        version = self._fill.version
+        fill = self._model.fill
+        version = fill.version
         if self._seen == version:
             return
         with self._lock:
             for row in np.flatnonzero(~self._there):
-                kept = self._fill.vector(self._digests[row])
+                kept = fill.vector(self._digests[row])
                 if kept is not None:
                     codes = np.frombuffer(kept, dtype=np.int8)
                     self._rows[row] = codes if self._rows.dtype == np.int8 else unit(codes)
                     self._there[row] = True
             self._seen = version
+
+
+def _yardstick(model: SemanticModel) -> Yardstick | None:
+    if not isinstance(model, EncodedModel):
+        return None
+    static = Cohort.load(model.static)
+    return None if static is None else EncoderCohort.load(static, model.ask, ENCODER_SHARE)

@@ -7,6 +7,7 @@ Invariant: `Ranking.mode` names what was applied. A name always wins: meaning ne
 name the query is.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Protocol, runtime_checkable
@@ -60,10 +61,34 @@ class SemanticModel(Protocol):
         ...
 
 
+class Yardstick(Protocol):
+    """What tools elsewhere can do, by the model of an index."""
+
+    def nearness(self, query: str) -> float:
+        """How near abilities at large are to a query."""
+        ...
+
+
+def static_yardstick(model: SemanticModel) -> Yardstick | None:
+    """The centres that belong to the static table; none for any other model."""
+    return Cohort.load(model) if isinstance(model, StaticModel) else None
+
+
 class HybridRetriever:
     """Builds hybrid indexes; reads the model when the first index is built."""
 
-    __slots__ = ("_base", "_calibration", "_cohort", "_lexical", "_load", "_lock", "_model", "_weights", "unavailable")
+    __slots__ = (
+        "_base",
+        "_calibration",
+        "_cohort",
+        "_lexical",
+        "_load",
+        "_lock",
+        "_model",
+        "_weights",
+        "_yardstick",
+        "unavailable",
+    )
 
     def __init__(
         self,
@@ -72,13 +97,15 @@ class HybridRetriever:
         load: Callable[[], SemanticModel] = StaticModel.load,
         weights: FusionWeights | None = None,
         calibration: Calibration | None = None,
+        yardstick: Callable[[SemanticModel], Yardstick | None] = static_yardstick,
     ) -> None:
         self._lexical = lexical if lexical is not None else LexicalRetriever()
         self._load = load
         self._weights = weights if weights is not None else FusionWeights()
         self._calibration = calibration if calibration is not None else Calibration()
         self._model: SemanticModel | None = None
-        self._cohort: Cohort | None = None
+        self._yardstick = yardstick
+        self._cohort: Yardstick | None = None
         self._base: tuple[tuple[Document, ...], Vectors] | None = None
         self._lock = Lock()
         self.unavailable: str | None = None
@@ -108,7 +135,7 @@ class HybridRetriever:
         if self._model is None and self.unavailable is None:
             try:
                 self._model = self._load()
-                self._cohort = Cohort.load(self._model) if isinstance(self._model, StaticModel) else None
+                self._cohort = self._yardstick(self._model)
             except ModelUnavailable as error:
                 self.unavailable = str(error)
         return self._model
@@ -127,7 +154,7 @@ class HybridIndex:
         added: Vectors | None,
         weights: FusionWeights,
         calibration: Calibration,
-        cohort: Cohort | None,
+        cohort: Yardstick | None,
     ) -> None:
         self._cohort = cohort
         self._lexical = lexical
@@ -174,7 +201,7 @@ class HybridIndex:
 
     def _fused(self, query: str, match: Match, meaning: Floats) -> Floats:
         best_clause = self._best_clause(query, meaning)
-        fused = fuse(match.scores, meaning, best_clause, mass=match.mass, weights=self._weights)
+        fused = fuse(match.scores, meaning, best_clause, self._weights)
         gone = self._lexical.postings.gone
         if len(gone):
             fused[gone] = meaning[gone] = 0.0
@@ -199,6 +226,7 @@ class HybridIndex:
             elsewhere=nearest if self._cohort is None else self._cohort.nearness(query),
             words=float(match.scores.max(initial=0.0)) / mass if mass > 0.0 else 0.0,
             lead=float(best.max() - best.min()),
+            length=math.log1p(sum(word.telling for word in match.words)),
         )
 
     def _meaning(self, query: str) -> Floats:
@@ -231,9 +259,8 @@ class HybridIndex:
         return {document.key: float(part) for document, part in zip(documents, parts, strict=True) if part}
 
     def _evidence(self, document: Document, match: Match, score: float, encoded: float | None) -> dict[str, float]:
-        scale = self._weights.words / match.mass**0.5 if match.mass > 0.0 else 0.0
         parts = self._lexical.evidence(document, match, None)
-        evidence = {name: round(value * scale, 4) for name, value in parts.items()}
+        evidence = {name: round(value * self._weights.words, 4) for name, value in parts.items()}
         if encoded is not None:
             evidence["encoder"] = round(encoded * self._weights.meaning, 4)
         evidence["meaning"] = round(score - sum(evidence.values()), 4)

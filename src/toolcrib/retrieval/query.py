@@ -17,7 +17,7 @@ from itertools import pairwise
 from toolcrib.limits import QUERY_MAX_TERMS, QUERY_WORDS_CACHED
 from toolcrib.retrieval.analysis import Analyser
 from toolcrib.retrieval.reading import Postings
-from toolcrib.retrieval.salience import salience_table
+from toolcrib.retrieval.salience import GRAMMATICAL, salience_table
 from toolcrib.retrieval.text import family, query_terms
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -52,6 +52,8 @@ class Word:
     """What the word is worth if a document holds exactly it."""
     numbers: tuple[tuple[int, float], ...]
     """Term numbers that answer to the word, with their weights; empty if the index knows none."""
+    telling: bool = True
+    """Whether the word says anything by itself; grammatical words do not, nor do two words put together."""
 
 
 class Weigher:
@@ -77,7 +79,7 @@ class Weigher:
                 if whole not in unique:
                     numbers = self._forms(whole, family(whole), self._weights.joined)
                     if numbers:
-                        found.append(Word(text=whole, mass=0.0, numbers=numbers))
+                        found.append(Word(text=whole, mass=0.0, numbers=numbers, telling=False))
         return found
 
     def _word(self, term: str) -> Word:
@@ -97,7 +99,8 @@ class Weigher:
             numbers = self._misspelt(term)
         own = self._analyser.vocabulary.get(term)
         mass = self._worth(key, 0 if own is None else self._postings.holding(own))
-        return Word(text=term, mass=mass, numbers=numbers)
+        telling = self._weights.salience.get(key, 1.0) > GRAMMATICAL
+        return Word(text=term, mass=mass, numbers=numbers, telling=telling)
 
     def _worth(self, key: str, holding: int) -> float:
         rarity = math.log(1.0 + (self._rows - holding + 0.5) / (holding + 0.5))
