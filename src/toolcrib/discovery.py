@@ -133,13 +133,14 @@ class Discovery:
         found = _merge(catalog, rankings, limit)
         known = guard.shown if verdict.stance != "full" else frozenset[str]()
         body = self._body(catalog, question, rankings, found, known, verdict.stance)
-        guard.after_search(question.queries, [item.tool.name for item in found])
+        names = [item.tool.name for item in found]
+        guard.after_search(question.queries, names)
         return SearchAnswer(
             body=body,
-            names=tuple(item.tool.name for item in found),
+            names=tuple(names),
             abstained=not found,
             mode=rankings[0].mode,
-            scores=tuple(item.score for item in found),
+            scores=tuple([item.score for item in found]),
         )
 
     def describe(self, names: Names, question: Describe) -> tuple[JsonObject, tuple[Tool, ...]]:

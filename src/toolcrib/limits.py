@@ -291,11 +291,23 @@ UPSTREAM_BODY_MAX_BYTES = 16 * 1024 * 1024
 REQUEST_MAX_BYTES = 4 * 1024 * 1024
 """One message of an MCP client: what the official SDK takes."""
 REQUEST_READ_S = 15.0
-"""Seconds that a client may take to send the body of one request."""
+"""Seconds that a client may take to send one request."""
+HEAD_MAX_BYTES = 64 * 1024
+"""Request line and fields of one request over HTTP."""
+KEEP_ALIVE_S = 75.0
+"""Seconds that a connection without a request is kept open."""
+CONNECTIONS_MAX = 1_024
+"""Connections of HTTP clients at once; a further one is told so."""
+PIPELINE_MAX = 16
+"""Requests that a client may send ahead of their replies; then its connection is not read."""
 UPSTREAM_PAGES = 1_000
 """Pages of one list; a server that offers more is cut there, and reported."""
 UPSTREAM_NOISE_BYTES_PER_MINUTE = 64 * 1024
 """What a server writes to its standard error, or garbage on its output, that is logged; more is only counted."""
+PARKED_CALLS = 256
+"""Calls that wait for a stateless client to come back with an answer."""
+PARKED_S = 600.0
+"""Seconds that such a call waits; the server's own deadline counts besides."""
 INPUT_ROUNDS = 8
 """Times that one call may ask its caller for input."""
 

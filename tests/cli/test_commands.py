@@ -96,7 +96,7 @@ def test_describe_prints_the_schema_and_an_unknown_name_a_sentence(tools: Path) 
     assert json.loads(run.stdout)["parameters"]["required"] == ["path"]
     unknown = toolcrib("describe", "door__open_dor_1", "--tools", tools)
     assert unknown.returncode == 2
-    assert "Did you mean" in unknown.stderr
+    assert "did you mean" in unknown.stderr
 
 
 @pytest.mark.parametrize(
@@ -224,3 +224,14 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
     assert run.returncode == 2
     assert run.stderr.startswith(f"toolcrib: {address} cannot be listened on")
     assert len(run.stderr.splitlines()) == 1
+
+
+def test_search_and_describe_ask_the_servers_of_a_configuration(tmp_path: Path) -> None:
+    upstream = Path(__file__).parents[1] / "fakes" / "bad_upstream.py"
+    good = {"command": sys.executable, "args": [str(upstream), "--mode", "ok"]}
+    servers = {"good": good, "dead": {"command": str(tmp_path / "not-there")}}
+    (tmp_path / "toolcrib.yaml").write_text(json.dumps({"mcpServers": servers}))
+    found = toolcrib("search", "echo", "--retrieval", "lexical", "--json", cwd=tmp_path)
+    assert [match["name"] for match in json.loads(found.stdout)["matches"]] == ["good__echo"]
+    assert found.stderr.startswith("toolcrib: mcp-dead could not be asked: ") and len(found.stderr.splitlines()) == 1
+    assert json.loads(toolcrib("describe", "good__echo", cwd=tmp_path).stdout)["name"] == "good__echo"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
-from toolcrib.cli.output import open_console, print_json
+from toolcrib.cli.output import open_console, print_json, write_file
 
 if TYPE_CHECKING:
-    from toolcrib.audit.report import AuditReport, Listed
+    from toolcrib.audit.report import Listed
     from toolcrib.clients.gathering import Gathered
     from toolcrib.definitions import JsonObject
 
@@ -61,7 +61,9 @@ def build_command(starter: Starter) -> Callable[..., None]:
             clients=gathered.clients if not config else {},
         )
         if svg is not None:
-            _write_picture(svg, report)
+            from toolcrib.audit.picture import svg_picture
+
+            write_file(svg, svg_picture(report))
         if json:
             print_json({**report_json(report), **({"problems": list(problems)} if problems else {})})
             return
@@ -148,13 +150,3 @@ def _ask(gathered: "Gathered") -> None:
         raise ConfigError(f"This would start {len(gathered.entries)} servers ({names}): give --yes to agree.")
     if gathered.entries and not typer.confirm(f"Start {len(gathered.entries)} servers ({names})?", err=True):
         raise typer.Exit(1)
-
-
-def _write_picture(path: Path, report: "AuditReport") -> None:
-    from toolcrib.audit.picture import svg_picture
-    from toolcrib.errors import ConfigError
-
-    try:
-        path.write_text(svg_picture(report), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}.") from None

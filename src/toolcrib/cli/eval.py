@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from toolcrib.cli.output import print_json
+from toolcrib.cli.output import print_json, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ def evaluate(
     other = _run(documents, asked, "hybrid", _TIERS[compare]) if compare else None
     summary = run.summary()
     if chart:
-        chart.write_text(report.svg_chart(run), encoding="utf-8")
+        write_file(chart, report.svg_chart(run))
     if json:
         extra = {"synthetic": True} if queries is None else {}
         both = {"compared_with": other.summary()} if other else {}

@@ -1,6 +1,7 @@
 """What every command prints with: JSON for machines, tables for people, plain text in pipes."""
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +16,16 @@ def print_json(value: "Json") -> None:
 
     option = orjson.OPT_INDENT_2 if sys.stdout.isatty() else 0
     sys.stdout.write(orjson.dumps(value, option=option).decode() + "\n")
+
+
+def write_file(path: Path, content: str) -> None:
+    """Writes a file that a person asked for. Raises `ConfigError`."""
+    from toolcrib.errors import ConfigError
+
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}.") from None
 
 
 def open_console() -> "Console":

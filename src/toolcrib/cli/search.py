@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from toolcrib.crib import Crib
     from toolcrib.definitions import Json, JsonObject
+    from toolcrib.discovery import SearchAnswer
     from toolcrib.session import Session
 
 
@@ -31,20 +32,23 @@ def search(
 
     Example: toolcrib search --tools tools.jsonl "open an issue" --explain
     """
-    from toolcrib.cli.cribs import open_crib
+    from toolcrib.cli.cribs import open_crib, use_crib
 
     flags: dict[str, Json] = {"tools.tool_search.enabled": "on"}
     if retrieval:
         flags["tools.tool_search.retrieval"] = retrieval
     if semantic:
         flags["tools.tool_search.semantic"] = semantic
-    crib = open_crib(tools=tools, config=config, flags=flags)
-    session = crib.session()
-    if crib.settings.tools.tool_search.semantic == "onnx":
-        _await_encoder(crib, session)
-    answer = session.search(query, limit=limit)
-    ranking = crib.discovery.rank(session.catalog, query, limit=max(1, len(answer.names)), explain=explain)
-    evidence = {hit.key: dict(hit.evidence) for hit in ranking.hits}
+
+    async def look(crib: "Crib") -> "tuple[SearchAnswer, dict[str, dict[str, float]]]":
+        session = crib.session()
+        if crib.settings.tools.tool_search.semantic == "onnx":
+            _await_encoder(crib, session)
+        answer = session.search(query, limit=limit)
+        ranking = crib.discovery.rank(session.catalog, query, limit=max(1, len(answer.names)), explain=explain)
+        return answer, {hit.key: dict(hit.evidence) for hit in ranking.hits}
+
+    answer, evidence = use_crib(open_crib(tools=tools, config=config, flags=flags), look)
     matches = [
         _match(match, score, evidence.get(str(match["name"])) if explain else None)
         for match, score in zip(_matches(answer.body), answer.scores, strict=False)
@@ -63,7 +67,10 @@ def search(
         return
     console = open_console()
     if answer.abstained:
-        console.print(f"Nothing among {answer.body['total_available']} tools fits. {answer.body.get('hint', '')}")
+        nearest = answer.body.get("nearest")
+        names = ", ".join(str(name) for name in nearest) if isinstance(nearest, list) else ""
+        total = answer.body["total_available"]
+        console.print(f"Nothing among {total:,} tools fits.{f' Nearest, without fitting: {names}.' if names else ''}")
     for number, match in enumerate(matches, 1):
         _print_match(number, match, console)
     if explain:

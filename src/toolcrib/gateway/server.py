@@ -23,6 +23,7 @@ from toolcrib.execution.executor import Done
 from toolcrib.execution.places import Places
 from toolcrib.gateway.approvals import InputNeeded
 from toolcrib.gateway.library import Library
+from toolcrib.gateway.parking import Parking
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
 from toolcrib.gateway.relay import LEVELS, Client, ClientExchange
 from toolcrib.sources.handshake import LEGACY_VERSIONS, META_SERVER, MODERN_VERSION, own_info
@@ -47,6 +48,7 @@ class Gateway:
         self.crib = crib
         self.profiles = profiles
         self.library = Library(crib)
+        self.parking = Parking()
         self.startup_wait_s = crib.settings.gateway.startup_wait
         self.in_flight = 0
         """Requests under way."""
@@ -122,7 +124,13 @@ class Gateway:
             raise RpcError(METHOD_NOT_FOUND, f"There is no method {method[:80]}.")
         self.in_flight += 1
         try:
-            return self._complete(client, await handler(client, params, exchange))
+            if self.parking.concerns(client, method, exchange):
+                result = await self.parking.run(
+                    client, method, params, exchange, lambda: self._begin(handler, client, params, exchange)
+                )
+            else:
+                result = await handler(client, params, exchange)
+            return self._complete(client, result)
         except SourceRefused as error:
             raise RpcError(error.rpc_code, error.rpc_message, cast("Json", error.rpc_data)) from None
         except CallError as error:
@@ -131,6 +139,9 @@ class Gateway:
             raise RpcError(INTERNAL_ERROR, f"The server cannot be reached now: {error}") from None
         finally:
             self.in_flight -= 1
+
+    async def _begin(self, handler: Handler, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
+        return await handler(client, params, exchange)
 
     def _complete(self, client: Client, result: bytes) -> bytes:
         """The result with the one field that every modern one has, if a server of the old era left it out."""

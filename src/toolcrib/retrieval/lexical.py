@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from operator import is_
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,8 +149,7 @@ class ByRow:
 _Parts = tuple[NDArray[np.int64] | None, Postings, ByRow]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class Match(NamedTuple):
     """What the words and the names of an index say to one query, row by row."""
 
     words: Sequence[Word]
@@ -161,7 +161,7 @@ class Match:
     @property
     def mass(self) -> float:
         """What a document that held every word could be worth, roughly."""
-        return sum(word.mass for word in self.words)
+        return sum([word.mass for word in self.words])
 
 
 class LexicalIndex:
@@ -205,15 +205,15 @@ class LexicalIndex:
         found = select(scores, self._documents.get, limit=limit, rival=self.rival)
         if not found:
             return self.by_substring(query, limit)
-        hits = tuple(
+        hits = [
             Hit(
                 key=document.key,
                 score=score,
                 evidence=self.evidence(document, match, score) if explain else {},
             )
             for score, document in found
-        )
-        return Ranking(hits=hits, abstained=False, confidence=lexical_confidence(match, found[0][0]))
+        ]
+        return Ranking(hits=tuple(hits), abstained=False, confidence=lexical_confidence(match, found[0][0]))
 
     def match(self, query: str) -> Match:
         """Scores every row for a query."""
@@ -269,7 +269,10 @@ def lift_named(scores: Floats, named: Mapping[int, int]) -> Floats:
 
 def lexical_confidence(match: Match, best: float) -> float:
     """How likely the first hit is meant, from words alone: the share of what the query asks that it holds."""
-    return 1.0 if match.named else min(1.0, best / match.mass) if match.mass > 0.0 else 0.0
+    if match.named:
+        return 1.0
+    mass = match.mass
+    return min(1.0, best / mass) if mass > 0.0 else 0.0
 
 
 def _ends(first: tuple[object, ...], second: tuple[object, ...]) -> tuple[int, int]:

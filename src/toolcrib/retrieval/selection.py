@@ -38,8 +38,9 @@ def select(
     pool = limit
     while True:
         rows = best_rows(scores, pool)
-        documents = [document(row) for row in rows]
-        ranked = sorted(zip((-scores[rows]).tolist(), (found.key for found in documents), documents, strict=True))
+        documents = list(map(document, rows))
+        keys = [found.key for found in documents]
+        ranked = sorted(zip((-scores[rows]).tolist(), keys, documents, strict=True))
         chosen, held = _shared_out(ranked, limit)
         full = len(chosen) == limit
         if full and not held:
