@@ -227,7 +227,8 @@ def own_corpus(tools: Path, queries: Path, model: StaticModel) -> Callable[[Call
     documents = read_tools(tools)
     index, names = indexed(documents, model), LexicalRetriever().index(documents)
     asked = [
-        (query.category, index.signals(query.text), bool(names.match(query.text).named)) for query in read_queries(queries)
+        (query.category, index.signals(query.text), bool(names.match(query.text).named))
+        for query in read_queries(queries)
     ]
 
     def judged(abstains: Callable[[Signals], bool]) -> str:
@@ -241,6 +242,10 @@ def own_corpus(tools: Path, queries: Path, model: StaticModel) -> Callable[[Call
     return judged
 
 
+def no_corpus(abstains: Callable[[Signals], bool]) -> str:
+    return ""
+
+
 def main(directory: Path, own: list[Path]) -> None:
     model = StaticModel.load()
     table = Table(probes(read_sets(directory, model), model))
@@ -250,12 +255,14 @@ def main(directory: Path, own: list[Path]) -> None:
     answerable = (table.kind == "answerable").astype(float)
     fits = logistic(table.rows(FITS), answerable, table.weights(everything))
     print("fits", line(FITS, fits))
-    judged = own_corpus(own[0], own[1], model) if own else lambda _: ""
+    judged = own_corpus(own[0], own[1], model) if own else no_corpus
     values = table.rows(FITS) @ fits
     for share in EMPTIED:
         long, short = table.floors(values, everything, share)
         calibration = Calibration(fits=line(FITS, fits), floor=long, floor_short=short)
-        print(f"floors {long:.2f} {short:.2f}: held out: {describe(table, held_out(table, share))}\n  {judged(calibration.abstains)}")
+        print(
+            f"floors {long:.2f} {short:.2f}: held out: {describe(table, held_out(table, share))}\n  {judged(calibration.abstains)}"
+        )
     ships = Calibration()
     now = np.array([ships.abstains(seen) for seen in table.signals])
     print(f"ships: {describe(table, now)}\n  {judged(ships.abstains)}")

@@ -62,6 +62,10 @@ class EncodedModel:
         """The documents by meaning, in this order; the encoder's part comes in the background."""
         return EncodedVectors(self, documents)
 
+    def english(self, text: str) -> Sequence[str]:
+        """English words for a query in another language."""
+        return self.static.vocabulary.english(text)
+
     def is_foreign(self, query: str) -> bool:
         """Whether the query is left to the table, which has a bridge to other languages."""
         return self.static.vocabulary.foreign_share(query) >= FOREIGN_SHARE

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.retrieval.cohort import Cohort
-from toolcrib.retrieval.confidence import Calibration, Line
+from toolcrib.retrieval.confidence import Calibration
 from toolcrib.retrieval.encoder import DIMENSIONS, MARK
 from toolcrib.retrieval.semantic import MODEL_DIRECTORY, unit
 
@@ -24,9 +24,8 @@ Floats = NDArray[np.float32]
 _FILE = "encoder_cohort.npz"
 _NEAREST = 3
 
-ENCODER_CALIBRATION = Calibration(
-    fits=Line(nearest=1.0, elsewhere=-1.0, words=0.0, lead=0.0, offset=0.0),
-)
+ENCODER_CALIBRATION = Calibration()
+"""How signals of both models become decisions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
