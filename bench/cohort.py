@@ -10,6 +10,7 @@ kept, as whole numbers. Run it again whenever the table of word vectors, or what
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from toolcrib.retrieval.semantic import StaticModel, unit
 CENTRES = 1_000
 ROUNDS = 8
 BLOCK = 2_000
+SHORT_CHARS = 300
 Floats = NDArray[np.float32]
 
 
@@ -42,8 +44,10 @@ def read(source: Path) -> list[Document]:
 
 
 def encoded(documents: list[Document]) -> Floats:
+    """Of names and descriptions, short ones only: centres need no details, and encoding costs by the word."""
     fill = open_encoded(os.environ).fill
-    digests = fill.want([document_text(document) for document in documents])
+    short = [document for document in documents if len(document.description) <= SHORT_CHARS]
+    digests = fill.want([document_text(replace(document, parameters=())) for document in short])
     state = fill.wait(float("inf"))
     fill.close()
     assert state.failure is None, state.failure
@@ -72,7 +76,7 @@ def main(source: Path, target: Path, *, encoder: bool) -> None:
         vectors, mark = unit(model.embed_documents(documents)), table_mark(model)
     codes = centres_of(vectors)
     np.savez_compressed(target, codes=codes, version=np.frombuffer(mark.encode(), dtype=np.uint8))
-    print(f"{len(documents)} tools, {len(codes)} centres, {mark}")
+    print(f"{len(vectors)} of {len(documents)} tools, {len(codes)} centres, {mark}")
 
 
 if __name__ == "__main__":
