@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.evals.corpus import Query, read_queries, read_tools
-from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.confidence import Calibration, Signals
 from toolcrib.retrieval.hybrid import HybridIndex, HybridRetriever
 from toolcrib.retrieval.semantic import StaticModel, unit
@@ -66,7 +66,7 @@ def probes(directory: Path) -> dict[str, list[tuple[list[float], bool]]]:
     return found
 
 
-def remaining(documents: list[Document], query: Query, model: StaticModel) -> list[Document]:
+def remaining(documents: list[PlainDocument], query: Query, model: StaticModel) -> list[PlainDocument]:
     vectors = unit(model.embed_documents(documents))
     right = [place for place, document in enumerate(documents) if document.key in query.relevant]
     if not 0 < len(right) <= 2:

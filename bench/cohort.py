@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.cohort import table_mark
 from toolcrib.retrieval.semantic import StaticModel, unit
 
@@ -23,12 +23,12 @@ BLOCK = 2_000
 
 def main(source: Path, target: Path) -> None:
     model = StaticModel.load()
-    documents: list[Document] = []
+    documents: list[PlainDocument] = []
     with source.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines):
             row = json.loads(line)
             documents.append(
-                Document(
+                PlainDocument(
                     key=str(number), digest=str(number), leaf=row["name"], toolset="",
                     description=row["description"] or "", parameters=tuple(map(str, row["params"])), nested="",
                 )

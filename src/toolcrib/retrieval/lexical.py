@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
 from toolcrib.retrieval.base import Document, Grouped, Hit, Ranking
+from toolcrib.retrieval.forward import Stretch
 from toolcrib.retrieval.postings import Floats, Postings, Segment, build_segment, count_terms
 from toolcrib.retrieval.query import QueryWeights, Weigher, Word
 from toolcrib.retrieval.selection import RIVAL_SHARE, select
@@ -82,13 +83,16 @@ class LexicalRetriever:
 
     def _build(self, groups: tuple[tuple[Document, ...], ...]) -> "_Parts":
         given = tuple(chain.from_iterable(groups))
-        segment = build_segment(self._analyser.analyse(given))
+        segment = build_segment(self._read(given))
         self._base = _Base(groups=groups, documents=given, segment=segment, analyser=self._analyser)
         return None, self._whole(segment), ByRow(given, ())
 
     def _whole(self, segment: Segment) -> Postings:
         none = np.empty(0, dtype=np.intp)
-        return Postings(impacts=self._impacts, base=segment, added=build_segment(()), gone=none)
+        return Postings(impacts=self._impacts, base=segment, added=build_segment(self._read(())), gone=none)
+
+    def _read(self, documents: Sequence[Document]) -> Stretch:
+        return self._analyser.forward.take(self._analyser.analyse(documents))
 
     def _amend(self, groups: tuple[tuple[Document, ...], ...]) -> "_Parts | None":
         base = self._base
@@ -116,13 +120,12 @@ class LexicalRetriever:
                 added.append(document)
             window.append(row)
         gone = sorted(kept.values())
-        analyse = self._analyser.analyse
         postings = Postings(
             impacts=self._impacts,
             base=base.segment,
-            added=build_segment(analyse(added)),
+            added=build_segment(self._read(added)),
             gone=np.array(gone, dtype=np.intp),
-            gone_terms=count_terms(analyse(old[row] for row in gone)),
+            gone_terms=count_terms(self._read([old[row] for row in gone])),
         )
         ends = np.arange(head), np.array(window, dtype=np.int64), np.arange(len(old) - tail, len(old))
         return np.concatenate(ends), postings, ByRow(old, tuple(added))
