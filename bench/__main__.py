@@ -1,4 +1,5 @@
-"""`python -m bench [family ...] [--sizes 34,226,2000] [--out folder]`: the benchmarks, one family after the other.
+"""`python -m bench [family ...] [--sizes 34,226,2000] [--catalog file] [--out folder]`:
+the benchmarks, one family after the other.
 
 Prints Markdown; with `--out` it also keeps the figures as JSON and draws a picture of every family that has lines.
 """
@@ -11,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import assembly, memory, search, turn, validation
+from bench import assembly, catalogs, memory, search, turn, validation
 from bench.measure import SIZES, Family, table
 from bench.picture import draw_growth
 
@@ -29,8 +30,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Ratios in one run, CPU time, medians.")
     parser.add_argument("family", nargs="*", choices=[*FAMILIES, []], help="families to run; all if none is named")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of tools, with commas between")
+    parser.add_argument("--catalog", type=Path, help="a file of real definitions, one JSON object a line")
     parser.add_argument("--out", type=Path, help="a folder for the figures as JSON and the pictures as SVG")
     options = parser.parse_args()
+    if options.catalog:
+        catalogs.use(options.catalog)
     sizes = tuple(int(size) for size in options.sizes.split(","))
     print(f"Python {platform.python_version()}, {platform.machine()}; n = {options.sizes} tools\n", flush=True)
     for name in options.family or FAMILIES:

@@ -61,7 +61,7 @@ def hybrid_rules() -> dict[str, FusionWeights | Calibration]:
         "words": FusionWeights(words=0.0),
         "meaning": FusionWeights(meaning=0.0, clauses=0.0),
         "clauses": FusionWeights(clauses=0.0),
-        "abstention": Calibration(floor=-math.inf),
+        "abstention": Calibration(floor=-math.inf, floor_short=-math.inf),
     }
 
 

@@ -3,14 +3,19 @@
     python -m bench.calibration DIRECTORY [OWN_TOOLS OWN_QUERIES]
 
 DIRECTORY holds one folder per set with `tools.jsonl` and `queries.jsonl`. Answerable queries are those of the sets.
-Absent abilities are probed in two ways: a query of a foreign set (`foreign`), and a query whose right tools, with
-everything that resembles them, are taken out of the catalog (`removed`; some of these can still be answered by
-what remains, so its figure is a lower bound). For several floors of `fits` it prints how many queries of each kind
-would be answered with nothing.
+Absent abilities are probed in two ways: a query of another set whose right tools have no near relative here
+(`foreign`), and a query whose right tools, with everything that resembles them, are taken out of its own catalog
+(`near`; some of these can still be answered by what remains, so its figure is a lower bound).
+
+Printed are the two lines, fitted on everything, and what several floors would do: first in the mean of the sets, each
+judged by lines and floors that were fitted without it and its relatives (`held out`), then for the project's own corpus,
+which is never fitted on. Last, what the lines and the floor that ship do.
 """
 
 import random
 import sys
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -18,112 +23,242 @@ from numpy.typing import NDArray
 
 from toolcrib.evals.corpus import Query, read_queries, read_tools
 from toolcrib.retrieval.base import PlainDocument
-from toolcrib.retrieval.confidence import Calibration, Signals
+from toolcrib.retrieval.confidence import Calibration, Line, Signals
 from toolcrib.retrieval.hybrid import HybridIndex, HybridRetriever
+from toolcrib.retrieval.lexical import LexicalRetriever
 from toolcrib.retrieval.semantic import StaticModel, unit
 
-PER_SET = 120
-FOREIGN = 80
-REMOVED = 40
+PER_SET = 200
+FOREIGN = 200
+NEAR = 60
 LARGEST = 5_000
-EMPTIED = (0.005, 0.01, 0.015, 0.02)
-NAMES = ("nearest", "elsewhere", "words", "lead")
+"""Tools of a catalog from which on nothing is foreign."""
+RELATIVE = 0.6
+"""Cosine of two tools from which on one may do the other's work."""
+CAUTION = 5.0
+"""What an answerable query counts against an absent one when a line is fitted."""
+SHORT_SHARE = 0.4
+"""How much less often a short query may be answered with nothing."""
+EMPTIED = (0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02)
+SIGNALS = tuple(field.name for field in fields(Signals))
+FITS = ("nearest", "elsewhere", "both", "length", "length_nearest", "length_elsewhere", "offset")
+FIRST = ("nearest", "elsewhere", "words", "lead", "offset")
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
-def signals(index: HybridIndex, text: str) -> list[float]:
-    seen: Signals = index.signals(text)
-    return [seen.nearest, seen.elsewhere, seen.words, seen.lead]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One query against one catalog."""
+
+    kind: str
+    catalog: str
+    source: str
+    signals: Signals
+    right: bool
+    """Whether the first hit was right."""
 
 
-def probes(directory: Path) -> dict[str, list[tuple[list[float], bool]]]:
-    rng = random.Random(7)
-    model = StaticModel.load()
-    sets = {path.name: path for path in sorted(directory.iterdir()) if (path / "queries.jsonl").exists()}
-    asked = {name: read_queries(path / "queries.jsonl") for name, path in sets.items()}
-    found: dict[str, list[tuple[list[float], bool]]] = {"answerable": [], "foreign": [], "removed": []}
-    for name, path in sets.items():
-        documents = read_tools(path / "tools.jsonl")
-        if len(documents) > LARGEST:
-            continue
-        retriever = HybridRetriever(load=lambda: model)
-        index = retriever.index(documents)
-        assert isinstance(index, HybridIndex)
-        queries = [query for query in asked[name] if query.relevant]
-        queries = rng.sample(queries, min(PER_SET, len(queries)))
-        for query in queries:
-            hits = index.search(query.text, limit=1).hits
-            found["answerable"].append((signals(index, query.text), bool(hits) and hits[0].key in query.relevant))
-        for query in queries[:REMOVED]:
-            without = remaining(documents, query, model)
-            if without:
-                less = HybridRetriever(load=lambda: model).index(without)
-                assert isinstance(less, HybridIndex)
-                found["removed"].append((signals(less, query.text), False))
-        others = [other for other in sets if other.split("_")[0] != name.split("_")[0] and len(asked[other]) < LARGEST]
-        for _ in range(FOREIGN if len(documents) < 1_000 else 0):
-            found["foreign"].append((signals(index, rng.choice(asked[rng.choice(others)]).text), False))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Set:
+    documents: list[PlainDocument]
+    queries: list[Query]
+    vectors: NDArray[np.float32]
+
+    def right(self, query: Query) -> list[int]:
+        return [row for row, document in enumerate(self.documents) if document.key in query.relevant]
+
+
+def relatives(name: str) -> str:
+    return name.split("_")[0]
+
+
+def indexed(documents: list[PlainDocument], model: StaticModel) -> HybridIndex:
+    index = HybridRetriever(load=lambda: model).index(documents)
+    assert isinstance(index, HybridIndex)
+    return index
+
+
+def read_sets(directory: Path, model: StaticModel) -> dict[str, Set]:
+    found: dict[str, Set] = {}
+    for path in sorted(directory.iterdir()):
+        if (path / "queries.jsonl").exists():
+            documents = read_tools(path / "tools.jsonl")
+            queries = [query for query in read_queries(path / "queries.jsonl") if query.relevant]
+            vectors = unit(model.embed_documents(documents))
+            found[path.name] = Set(documents=documents, queries=queries, vectors=vectors)
     return found
 
 
-def remaining(documents: list[PlainDocument], query: Query, model: StaticModel) -> list[PlainDocument]:
-    vectors = unit(model.embed_documents(documents))
-    right = [place for place, document in enumerate(documents) if document.key in query.relevant]
+def probes(sets: dict[str, Set], model: StaticModel) -> list[Probe]:
+    rng = random.Random(7)
+    found: list[Probe] = []
+    for name, each in sets.items():
+        index = indexed(each.documents, model)
+
+        def seen(kind: str, source: str, text: str, index: HybridIndex = index, right: bool = False) -> None:
+            probe = Probe(kind=kind, catalog=name, source=source, signals=index.signals(text), right=right)  # noqa: B023
+            found.append(probe)
+
+        asked = rng.sample(each.queries, min(PER_SET, len(each.queries)))
+        for query in asked:
+            hits = index.search(query.text, limit=1).hits
+            seen("answerable", name, query.text, right=bool(hits) and hits[0].key in query.relevant)
+        if len(each.documents) > LARGEST:
+            continue
+        for query in asked[:NEAR]:
+            rest = remaining(each, query)
+            if rest:
+                seen("near", name, query.text, indexed(rest, model))
+        others = [other for other in sets if relatives(other) != relatives(name)]
+        for _ in range(FOREIGN):
+            source = sets[other := rng.choice(others)]
+            query = rng.choice(source.queries)
+            right = source.right(query)
+            if right and float((each.vectors @ source.vectors[right].T).max()) < RELATIVE:
+                seen("foreign", other, query.text)
+    return found
+
+
+def remaining(each: Set, query: Query) -> list[PlainDocument]:
+    """The tools without the right ones and all that resembles them; none if that says nothing."""
+    right = each.right(query)
     if not 0 < len(right) <= 2:
         return []
-    alike = (vectors @ vectors[right].T).max(axis=1) > 0.6
-    return [] if alike.sum() > len(documents) * 0.05 + len(right) else [
-        document for document, gone in zip(documents, alike, strict=True) if not gone
-    ]  # fmt: skip
+    gone = (each.vectors @ each.vectors[right].T).max(axis=1) > RELATIVE
+    if gone.sum() > len(each.documents) * 0.05 + len(right):
+        return []
+    return [document for document, out in zip(each.documents, gone, strict=True) if not out]
 
 
-def logistic(rows: Floats, right: Floats, *, ridge: float = 1e-3, rounds: int = 60) -> Floats:
-    rows = np.c_[rows, np.ones(len(rows))]
+class Table:
+    """Probes as numbers."""
+
+    def __init__(self, found: list[Probe]) -> None:
+        rows = np.array([astuple(probe.signals) for probe in found])
+        column = dict(zip(SIGNALS, rows.T, strict=True))
+        column["both"] = column["nearest"] * column["elsewhere"]
+        column["length_nearest"] = column["length"] * column["nearest"]
+        column["length_elsewhere"] = column["length"] * column["elsewhere"]
+        column["offset"] = np.ones(len(rows))
+        self.column = column
+        self.kind = np.array([probe.kind for probe in found])
+        self.catalog = np.array([probe.catalog for probe in found])
+        self.right = np.array([probe.right for probe in found])
+        self.short = column["length"] < Calibration().short
+        self.signals = [probe.signals for probe in found]
+        self.touches = np.array([[relatives(probe.catalog), relatives(probe.source)] for probe in found])
+
+    def rows(self, names: tuple[str, ...]) -> Floats:
+        return np.stack([self.column[name] for name in names], axis=1)
+
+    def weights(self, among: Mask) -> Floats:
+        """Every set counts the same, and so do both kinds of absence together and what is answerable."""
+        weights = np.zeros(len(self.kind))
+        for kind, share in (("answerable", CAUTION), ("foreign", 0.6), ("near", 0.4)):
+            here = among & (self.kind == kind)
+            for name in set(self.catalog[here]):
+                rows = here & (self.catalog == name)
+                weights[rows] = share / rows.sum() / len(set(self.catalog[here]))
+        return weights
+
+    def shares(self, emptied: Mask, kind: str, among: Mask | None = None) -> dict[str, float]:
+        rows = (self.kind == kind) & (among if among is not None else True)
+        return {str(name): float(emptied[rows & (self.catalog == name)].mean()) for name in set(self.catalog[rows])}
+
+    def floors(self, values: Floats, among: Mask, share: float) -> tuple[float, float]:
+        """Below which this share of the answerable lies, every set counting the same: long queries, short ones."""
+        long = self._quantile(values, among & ~self.short, share)
+        return long, self._quantile(values, among & self.short, share * SHORT_SHARE)
+
+    def _quantile(self, values: Floats, among: Mask, share: float) -> float:
+        rows = np.flatnonzero(among & (self.kind == "answerable"))
+        order = rows[np.argsort(values[rows])]
+        below = np.cumsum(self.weights(among)[order]) / CAUTION
+        return float(values[order[min(int(np.searchsorted(below, share)), len(order) - 1)]])
+
+
+def logistic(rows: Floats, right: Floats, weights: Floats, *, ridge: float = 1e-5, rounds: int = 50) -> Floats:
     line = np.zeros(rows.shape[1])
+    weights = weights / weights.sum()
     for _ in range(rounds):
         chance = 1.0 / (1.0 + np.exp(-np.clip(rows @ line, -30, 30)))
-        slope = rows.T @ (chance - right) / len(rows) + ridge * line
-        curve = (rows * (chance * (1 - chance))[:, None]).T @ rows / len(rows) + ridge * np.eye(len(line))
+        slope = rows.T @ (weights * (chance - right)) + ridge * line
+        curve = (rows * (weights * chance * (1 - chance))[:, None]).T @ rows + ridge * np.eye(len(line))
         line -= np.linalg.solve(curve, slope)
     return line
 
 
-def show(label: str, line: Floats) -> None:
-    print(label, " ".join(f"{name}={value:.2f}" for name, value in zip((*NAMES, "offset"), line, strict=True)))
+def fitted(table: Table, among: Mask) -> Floats:
+    rows, answerable = table.rows(FITS)[among], (table.kind[among] == "answerable").astype(float)
+    return table.rows(FITS) @ logistic(rows, answerable, table.weights(among)[among])
+
+
+def held_out(table: Table, share: float) -> Mask:
+    """Which probes would be answered with nothing, each judged without its set and the relatives of that."""
+    emptied = np.zeros(len(table.kind), dtype=bool)
+    for family in sorted(set(table.touches[:, 0])):
+        others = ~(table.touches == family).any(axis=1)
+        values = fitted(table, others)
+        here = table.touches[:, 0] == family
+        long, short = table.floors(values, others, share)
+        emptied[here] = values[here] < np.where(table.short[here], short, long)
+    return emptied
+
+
+def line(names: tuple[str, ...], weights: Floats) -> Line:
+    rounded = {name: round(float(weight), 2) for name, weight in zip(names, weights, strict=True)}
+    return Line(**{"words": 0.0, "lead": 0.0, **rounded})
+
+
+def mean(shares: dict[str, float]) -> float:
+    return sum(shares.values()) / len(shares)
+
+
+def describe(table: Table, emptied: Mask) -> str:
+    answerable = table.shares(emptied, "answerable")
+    worst = sorted(answerable.items(), key=lambda each: -each[1])[:3]
+    caught = " ".join(f"{kind} {mean(table.shares(emptied, kind)):.1%}" for kind in ("foreign", "near"))
+    named = ", ".join(f"{name} {share:.1%}" for name, share in worst)
+    return f"emptied {mean(answerable):.2%} (most: {named}); caught: {caught}"
+
+
+def own_corpus(tools: Path, queries: Path, model: StaticModel) -> Callable[[Callable[[Signals], bool]], str]:
+    documents = read_tools(tools)
+    index, names = indexed(documents, model), LexicalRetriever().index(documents)
+    asked = [
+        (query.category, index.signals(query.text), bool(names.match(query.text).named)) for query in read_queries(queries)
+    ]
+
+    def judged(abstains: Callable[[Signals], bool]) -> str:
+        counts: dict[str, list[int]] = {}
+        for category, seen, named in asked:
+            count = counts.setdefault(category, [0, 0])
+            count[0] += not named and abstains(seen)
+            count[1] += 1
+        return "own corpus: " + " ".join(f"{category} {n}/{of}" for category, (n, of) in sorted(counts.items()) if n)
+
+    return judged
 
 
 def main(directory: Path, own: list[Path]) -> None:
-    found = probes(directory)
-    rows = {kind: np.array([row for row, _ in seen]) for kind, seen in found.items()}
-    first = np.array([float(right) for _, right in found["answerable"]])
-    absent = np.concatenate([rows["foreign"], rows["removed"]])
-    everything = np.concatenate([rows["answerable"], absent])
-    show("first_right", logistic(everything, np.concatenate([first, np.zeros(len(absent))])))
-    fits = Calibration().fits
-    value = {
-        kind: np.array([fits.value(Signals(**dict(zip(NAMES, row, strict=True)))) for row, _ in seen])
-        for kind, seen in found.items()
-    }
-    for floor in np.quantile(value["answerable"], EMPTIED):
-        print(
-            f"floor {floor:.3f}",
-            *(f"{kind} {(seen < floor).mean():.1%} of {len(seen)}" for kind, seen in value.items()),
-        )
-    if own:
-        check_own(own[0], own[1])
-
-
-def check_own(tools: Path, queries: Path) -> None:
-    index = HybridRetriever().index(read_tools(tools))
-    assert isinstance(index, HybridIndex)
-    calibration = Calibration()
-    counts: dict[str, list[int]] = {}
-    for query in read_queries(queries):
-        seen = counts.setdefault(query.category, [0, 0])
-        seen[0] += 1
-        seen[1] += calibration.abstains(index.signals(query.text))
-    for category, (asked, emptied) in sorted(counts.items()):
-        print(f"own {category}: n={asked}, abstains on {emptied}")
+    model = StaticModel.load()
+    table = Table(probes(read_sets(directory, model), model))
+    everything = np.ones(len(table.kind), dtype=bool)
+    print({kind: int((table.kind == kind).sum()) for kind in ("answerable", "foreign", "near")})
+    print("first_right", line(FIRST, logistic(table.rows(FIRST), table.right.astype(float), np.ones(len(table.kind)))))
+    answerable = (table.kind == "answerable").astype(float)
+    fits = logistic(table.rows(FITS), answerable, table.weights(everything))
+    print("fits", line(FITS, fits))
+    judged = own_corpus(own[0], own[1], model) if own else lambda _: ""
+    values = table.rows(FITS) @ fits
+    for share in EMPTIED:
+        long, short = table.floors(values, everything, share)
+        calibration = Calibration(fits=line(FITS, fits), floor=long, floor_short=short)
+        print(f"floors {long:.2f} {short:.2f}: held out: {describe(table, held_out(table, share))}\n  {judged(calibration.abstains)}")
+    ships = Calibration()
+    now = np.array([ships.abstains(seen) for seen in table.signals])
+    print(f"ships: {describe(table, now)}\n  {judged(ships.abstains)}")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 import json
 import random
+import re
 from functools import lru_cache
 from pathlib import Path
+from typing import cast
 
 from toolcrib.definitions import JsonObject
 
@@ -46,20 +48,37 @@ _VOCABULARY = 40_000
 """Words of a real catalog of 20,000 tools."""
 
 
+_given: list[JsonObject] = []
+"""Definitions of the file that was named on the command line, if one was."""
+
+
+def use(path: Path) -> None:
+    """Measures with the tools of a file (JSON lines: `server`, `name`, `description`, `inputSchema`) from here on."""
+    with path.open(encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines if line.strip()]
+    _given[:] = [
+        openai(
+            f"{row.get('server', 'x').replace('__', '-')}__{row['name']}",
+            row.get("description") or "",
+            row.get("inputSchema") or {},
+            number,
+        )
+        for number, row in enumerate(rows)
+    ]
+    # The file stands server by server: any part of it should have many of them. Written and read again, so that
+    # neighbours in the list are neighbours in memory.
+    random.Random(7).shuffle(_given)
+    _given[:] = json.loads(json.dumps(_given))
+    definitions.cache_clear()
+
+
 @lru_cache(1)
-def definitions(count: int, path: Path | None = None) -> list[JsonObject]:
+def definitions(count: int) -> list[JsonObject]:
     """`count` OpenAI-style definitions with unique names; about 1,000 bytes each when made up."""
-    if path is not None:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()][:count]
-        return [
-            openai(
-                f"{row.get('server', 'x')}__{row['name']}"[:64],
-                row.get("description") or "",
-                row.get("inputSchema") or {},
-                n,
-            )
-            for n, row in enumerate(rows)
-        ]
+    if _given:
+        if count > len(_given):
+            raise SystemExit(f"The file holds {len(_given)} tools, not {count}: give smaller --sizes.")
+        return _given[:count]
     rng = random.Random(7)
     words = _Words(rng)
     # Written and read once: a host's definitions lie in memory as a JSON parser leaves them.
@@ -111,5 +130,16 @@ class _Words:
 def queries(count: int) -> list[str]:
     """Searches as models write them: a verb, an object, and one or two words of the matter."""
     rng = random.Random(11)
+    if _given:
+        return [_words_of(rng.choice(_given), rng) for _ in range(count)]
     words = _Words(random.Random(7))
     return [f"{rng.choice(VERBS)} {rng.choice(NOUNS)} {words.draw(rng.randint(1, 3))}" for _ in range(count)]
+
+
+def _words_of(tool: JsonObject, rng: random.Random) -> str:
+    """Two words of a tool's name and up to three of what it says."""
+    function = cast("dict[str, str]", tool["function"])
+    name = re.findall(r"[a-z]{2,}", function["name"].rpartition("__")[2].lower())
+    said = re.findall(r"[a-z]{3,}", function["description"][:200].lower())
+    picked = sorted(rng.sample(range(len(said)), min(len(said), rng.randint(1, 3))))
+    return " ".join([*name[:2], *(said[place] for place in picked)]) or "list"

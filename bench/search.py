@@ -123,6 +123,7 @@ def ours(retriever: LexicalRetriever | HybridRetriever, documents: list[Document
 def measure(count: int) -> dict[str, tuple[float, float, float, float | None]]:
     """By engine: p50, p95, build, update of one document; all in milliseconds."""
     tools, asked = definitions(count), queries(201)
+    original.REGISTRY.register(tools)
     texts = [original.text_of(tool) for tool in tools]
     documents = [document for toolset in Servers(tools).snapshot() for document in documents_of(toolset)]
     found: dict[str, tuple[float, float, float, float | None]] = {}

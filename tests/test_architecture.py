@@ -21,7 +21,7 @@ LAYERS = [
     {"core", "catalog", "scope", "gate"},
     {"inventory"},
     {"retrieval"},
-    {"listing", "bridge", "progress", "names"},
+    {"listing", "bridge", "progress", "names", "cards"},
     {"assembly", "discovery", "evals"},
     {"activity"},
     {"execution"},

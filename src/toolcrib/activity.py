@@ -64,6 +64,41 @@ class Event(Struct, frozen=True, kw_only=True):
         return {name: value for name, value in values if value is not None and value != ""}
 
 
+class Trace(Struct, frozen=True, kw_only=True):
+    """What all events of one call have in common."""
+
+    session: str
+    principal: str
+    call_id: str
+    tool: str
+    toolset: str | None
+    route: str
+
+
+_Passed = tuple[Trace, str, Outcome, float, float, Json, int | None, str | None]
+"""A stage that a call passed, as it was noted: trace, stage, outcome, seconds, when, arguments, tokens, code."""
+
+
+def _event_of(passed: _Passed) -> Event:
+    """The event of a stage; made only when somebody reads it."""
+    trace, stage, outcome, seconds, at, arguments, tokens, code = passed
+    return Event(
+        stage=stage,
+        outcome=outcome,
+        session=trace.session,
+        principal=trace.principal,
+        call_id=trace.call_id,
+        tool=trace.tool,
+        toolset=trace.toolset,
+        route=trace.route,
+        duration_ms=round(seconds * 1000, 3),
+        tokens=tokens,
+        code=code,
+        arguments=arguments,
+        at=at,
+    )
+
+
 class Sink(Protocol):
     """Takes events."""
 
@@ -76,8 +111,9 @@ class Activity:
     """The feed of one crib: keeps the last events and hands each to its sinks."""
 
     def __init__(self, *, clock: Callable[[], float], keep: int = ACTIVITY_EVENTS) -> None:
-        self._clock = clock
-        self._events: deque[Event] = deque(maxlen=keep)
+        self.now = clock
+        """The time that an event should bear."""
+        self._events: deque[Event | _Passed] = deque(maxlen=keep)
         self._sinks: list[Sink] = []
         self.dropped = 0
         """Events that a sink failed to take."""
@@ -85,15 +121,11 @@ class Activity:
     @property
     def events(self) -> tuple[Event, ...]:
         """The last events, oldest first."""
-        return tuple(self._events)
+        return tuple(item if isinstance(item, Event) else _event_of(item) for item in self._events)
 
     def add_sink(self, sink: Sink) -> None:
         """Hands every further event to `sink`."""
         self._sinks.append(sink)
-
-    def now(self) -> float:
-        """The time that an event should bear."""
-        return self._clock()
 
     def record(self, event: Event) -> None:
         """Takes an event."""
@@ -103,6 +135,23 @@ class Activity:
                 sink(event)
             except Exception:  # an observer never fails a call (X14)
                 self.dropped += 1
+
+    def note_stage(
+        self,
+        trace: Trace,
+        stage: str,
+        outcome: Outcome,
+        seconds: float,
+        arguments: Json = None,
+        tokens: int | None = None,
+        code: str | None = None,
+    ) -> None:
+        """Takes a stage that a call has passed. While nobody listens this is all that it costs."""
+        passed = (trace, stage, outcome, seconds, self.now(), arguments, tokens, code)
+        if self._sinks:
+            self.record(_event_of(passed))
+        else:
+            self._events.append(passed)
 
 
 class JsonlSink:

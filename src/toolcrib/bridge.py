@@ -6,11 +6,11 @@ came in (S5, X13), and what was checked is what runs, because nobody reads the m
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import isfinite
 from typing import cast
 
 import orjson
+from msgspec import Struct
 
 from toolcrib.definitions import (
     BRIDGE_NAMES,
@@ -43,8 +43,7 @@ _DESCRIBE_TEXT = "Full schema of a found tool, if its signature is not enough."
 _CALL_TEXT = "Run a found or named tool, as if you had called it directly. Never for tools of this list."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invocation:
+class Invocation(Struct, frozen=True, kw_only=True):
     """The model wants a tool to run."""
 
     name: str
@@ -52,16 +51,14 @@ class Invocation:
     route: Route
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class Search(Struct, frozen=True, kw_only=True):
     """The model asks which tools there are."""
 
     queries: tuple[str, ...]
     limit: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Describe:
+class Describe(Struct, frozen=True, kw_only=True):
     """The model asks what tools take."""
 
     names: tuple[str, ...]
@@ -131,7 +128,7 @@ def unwrap(call: ModelCall, *, route: Route = "direct") -> Request:
         return Invocation(name=call.name, arguments=read_arguments(call.arguments), route=route)
     kind = call.name if exact else next((name for name in BRIDGE_NAMES if fold(name) == fold(call.name)), None)
     if kind == TOOL_SEARCH:
-        return _read_search(_read_object(call.arguments, TOOL_SEARCH, bare="query"))
+        return read_search(_read_object(call.arguments, TOOL_SEARCH, bare="query"))
     if kind == TOOL_DESCRIBE:
         return _read_describe(_read_object(call.arguments, TOOL_DESCRIBE, bare="name"))
     if kind == TOOL_CALL:
@@ -147,14 +144,15 @@ def read_arguments(value: Json) -> JsonObject:
         value = _parse(value) if value.strip() else None
     if value is None:
         return {}
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict | Mapping):
         raise InvalidCall(f'`arguments` must be a JSON object such as {{"key": "value"}}, not {kind_of(value)}.')
     arguments = dict(value)
     _require_bounded(arguments)
     return arguments
 
 
-def _read_search(raw: JsonObject) -> Search:
+def read_search(raw: JsonObject) -> Search:
+    """The search that the arguments of `tool_search` ask for. Raises `InvalidCall`."""
     _require_keys(raw, TOOL_SEARCH, {"query", "queries", "limit"})
     value = raw.get("query", raw.get("queries"))
     items = value if isinstance(value, list) else [value]
@@ -217,7 +215,7 @@ def _read_object(value: Json, name: str, *, bare: str | None = None) -> JsonObje
             return {bare: value}
     if value is None:
         return {}
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):
         return dict(value)
     if bare is not None and isinstance(value, str | list):
         return {bare: value}
@@ -226,8 +224,8 @@ def _read_object(value: Json, name: str, *, bare: str | None = None) -> JsonObje
 
 def _require_keys(raw: JsonObject, name: str, known: set[str]) -> None:
     """Exact keys only: what was checked under one spelling must not run under another."""
-    unknown = sorted(set(raw) - known)
-    if unknown:
+    if not raw.keys() <= known:
+        unknown = sorted(raw.keys() - known)
         keys = " and ".join(f"`{key}`" for key in sorted(known - {"queries", "names"}))
         shown = ", ".join(f"`{key[:40]}`" for key in unknown[:3])
         hint = " Put the tool's own arguments inside `arguments`." if name == TOOL_CALL else ""

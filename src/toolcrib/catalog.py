@@ -56,8 +56,12 @@ class Catalog:
         """The tool of exactly this exposed name."""
         toolsets = self._by_prefix
         head, separator, _ = name.partition(SEPARATOR)
-        candidates = (*toolsets.get(head, ()), *toolsets.get("", ())) if separator else toolsets.get("", ())
-        return next((tool for toolset in candidates if (tool := toolset.by_name.get(name)) is not None), None)
+        for prefix in (head, "") if separator else ("",):
+            for toolset in toolsets.get(prefix, ()):
+                tool = toolset.by_name.get(name)
+                if tool is not None:
+                    return tool
+        return None
 
     def toolset_of(self, tool: Tool) -> Toolset:
         """The snapshot that holds the tool."""

@@ -7,12 +7,13 @@ from it once. Its fingerprint covers everything that a model or a person relied 
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NewType, TypeAlias, cast
 
 import msgspec
 import orjson
+from msgspec import Struct
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 JsonObject: TypeAlias = dict[str, Json]
@@ -158,8 +159,7 @@ class Toolset:
         return fingerprint_of(self.name.encode(), *(tool.fingerprint.encode() for tool in self.tools))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelCall:
+class ModelCall(Struct, frozen=True, kw_only=True):
     """A call as the model wrote it, in whatever dialect. Kept as it is for the transcript (S7)."""
 
     id: str
@@ -171,8 +171,7 @@ class ModelCall:
     """The call as the model API gave it, in the shape of `dialect`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """One call of one real tool. What is checked is what is dispatched."""
 
     id: str
@@ -185,14 +184,13 @@ class Call:
     """What was repaired on the way in; told to the model with the result."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Struct, frozen=True, kw_only=True):
     """What a tool answered, in the content blocks of MCP; unknown blocks and fields are kept."""
 
     content: tuple[JsonObject, ...] = ()
     structured: Json = None
     is_error: bool = False
-    meta: JsonObject = field(default_factory=dict[str, "Json"])
+    meta: JsonObject = msgspec.field(default_factory=dict[str, "Json"])
     code: str | None = None
     """The code of the error, if Toolcrib refused or failed the call."""
     dialect: DialectName | None = None

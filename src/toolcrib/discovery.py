@@ -7,24 +7,22 @@ best ones their whole schema while the answer stays small (X3), and a hit that w
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary, ref
 
 import orjson
 
 from toolcrib.bridge import TOOL_CALL, TOOL_DESCRIBE, Describe, Search
+from toolcrib.cards import Card, Cards
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import Json, JsonObject, Tool, Toolset, json_chars
 from toolcrib.errors import CallError, SearchRefused
-from toolcrib.intake.naming import fold
-from toolcrib.limits import CACHE_SIGNATURES, DESCRIBE_MAX_CHARS, HIT_DESCRIPTION_MAX_CHARS
-from toolcrib.listing import first_sentence
+from toolcrib.limits import DESCRIBE_MAX_CHARS
 from toolcrib.names import Names
 from toolcrib.progress import ProgressGuard, Stance
 from toolcrib.retrieval.base import Document, Grouped, Index, Ranking, Retriever
 from toolcrib.retrieval.documents import documents_of
-from toolcrib.retrieval.signature import compact_parameters, write_signature
+from toolcrib.retrieval.signature import compact_parameters
 from toolcrib.settings import ToolSearchSettings
 from toolcrib.tokens import estimate_tokens
 
@@ -59,12 +57,41 @@ class SearchAnswer:
         return estimate_tokens(_size(self.body))
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     tool: Tool
     score: float
     needs: tuple[int, ...]
     """Which of the queries it answers."""
+
+
+@dataclass(slots=True)
+class _Shown:
+    """A hit on its way into the answer."""
+
+    found: _Found
+    card: Card
+    twins: list[str]
+    """Names of the same tool on other servers."""
+
+    @property
+    def tool(self) -> Tool:
+        return self.found.tool
+
+    def brief(self) -> JsonObject:
+        """The entry of a tool that was shown before."""
+        return self._with_twins({"name": self.tool.name, "shown_before": True})
+
+    def full(self, catalog: Catalog, *, several: bool) -> JsonObject:
+        """The entry with everything that the model needs for a call."""
+        match = self.card.entry.copy()
+        if several:
+            match["for"] = list(self.found.needs)
+        return self._with_twins(_marked(match, catalog.toolset_of(self.tool)))
+
+    def _with_twins(self, match: JsonObject) -> JsonObject:
+        if self.twins:
+            match["same_as"] = list[Json](self.twins)
+        return match
 
 
 class Discovery:
@@ -82,8 +109,7 @@ class Discovery:
         self._retriever: Retriever | None = None
         self._aliases = dict(aliases or {})
         self._indexes: WeakKeyDictionary[Catalog, Index] = WeakKeyDictionary()
-        self._sentence = lru_cache(CACHE_SIGNATURES)(first_sentence)
-        self._signature = lru_cache(CACHE_SIGNATURES)(write_signature)
+        self._cards = Cards()
         self._last: ref[Catalog] | None = None
         """The catalog that was indexed last: what it shares with the next is not made anew."""
         self._documents: WeakKeyDictionary[Toolset, tuple[Document, ...]] = WeakKeyDictionary()
@@ -102,13 +128,14 @@ class Discovery:
         found = _merge(catalog, rankings, limit)
         known = guard.shown if verdict.stance != "full" else frozenset[str]()
         body = self._body(catalog, question, rankings, found, known, verdict.stance)
-        guard.after_search(question.queries, [item.tool.name for item in found])
+        names = [item.tool.name for item in found]
+        guard.after_search(question.queries, names)
         return SearchAnswer(
             body=body,
-            names=tuple(item.tool.name for item in found),
+            names=tuple(names),
             abstained=not found,
             mode=rankings[0].mode,
-            scores=tuple(item.score for item in found),
+            scores=tuple([item.score for item in found]),
         )
 
     def describe(self, names: Names, question: Describe) -> tuple[JsonObject, tuple[Tool, ...]]:
@@ -191,51 +218,50 @@ class Discovery:
         budget = self._settings.search_result_max_tokens
         matches: list[JsonObject] = []
         used = estimate_tokens(_size(body)) + 5
-        groups = _grouped(found)
-        for item, twins in groups:
-            match = self._match(catalog, item, brief=item.tool.name in known, several=len(queries) > 1)
-            if twins:
-                match["same_as"] = twins
-            cost = estimate_tokens(_size(match))
+        groups = self._grouped(found)
+        for item in groups:
+            match = item.brief() if item.tool.name in known else item.full(catalog, several=len(queries) > 1)
+            # A card of its own size, unless something was added or left out.
+            cost = estimate_tokens(item.card.chars if len(match) == len(item.card.entry) else _size(match))
             if matches and used + cost > budget:
                 body["more"] = len(groups) - len(matches)
                 break
             used += cost
             matches.append(match)
-        self._attach_schemas(matches, [item for item, _ in groups], used, budget)
-        return {**body, "matches": matches}
+        _attach_schemas(matches, groups, used, budget)
+        body["matches"] = matches
+        return body
 
-    def _match(self, catalog: Catalog, item: _Found, *, brief: bool, several: bool) -> JsonObject:
-        tool = item.tool
-        if brief:
-            return {"name": tool.name, "shown_before": True}
-        signature = self._signature(tool.leaf, tool.schema)
-        match: JsonObject = {
-            "name": tool.name,
-            "source": tool.toolset,
-            "description": self._sentence(tool.description, HIT_DESCRIPTION_MAX_CHARS),
-            "signature": signature.text,
-            "complete": signature.exact,
-        }
-        if several:
-            match["for"] = list(item.needs)
-        return _marked(match, catalog.toolset_of(tool))
+    def _grouped(self, found: Sequence[_Found]) -> list[_Shown]:
+        """What is shown: the same tool on other servers is shown once, with its twins' names."""
+        groups: dict[tuple[str, bytes], _Shown] = {}
+        for item in found:
+            card = self._cards.of(item.tool)
+            first = groups.get(card.twin)
+            if first is None:
+                groups[card.twin] = _Shown(item, card, [])
+            else:
+                first.twins.append(item.tool.name)
+        return list(groups.values())
 
-    def _attach_schemas(self, matches: list[JsonObject], found: Sequence[_Found], used: int, budget: int) -> None:
-        """Gives hits whose signature is not enough their whole schema, the best first, while it fits."""
-        for rank, (match, item) in enumerate(zip(matches, found, strict=False)):
-            if match.get("complete") is not False:
-                continue
-            schema = compact_parameters(item.tool)
-            more = estimate_tokens(_size(schema) + len(',"parameters":'))
-            if used + more <= (budget if rank == 0 else min(budget, _SCHEMA_COMFORT_TOKENS)):
-                match["parameters"] = schema
-                match["complete"] = True
-                used += more
+
+def _attach_schemas(matches: Sequence[JsonObject], shown: Sequence[_Shown], used: int, budget: int) -> None:
+    """Gives hits whose signature is not enough their whole schema, the best first, while it fits."""
+    for rank, (match, item) in enumerate(zip(matches, shown, strict=False)):
+        if match.get("complete") is not False:
+            continue
+        more = estimate_tokens(item.card.schema_chars + len(',"parameters":'))
+        if used + more <= (budget if rank == 0 else min(budget, _SCHEMA_COMFORT_TOKENS)):
+            match["parameters"] = compact_parameters(item.tool)
+            match["complete"] = True
+            used += more
 
 
 def _merge(catalog: Catalog, rankings: Sequence[Ranking], limit: int) -> list[_Found]:
     """The hits of all queries, each tool once, taken in turns so that no need is crowded out."""
+    if len(rankings) == 1:
+        hits = rankings[0].hits[:limit]
+        return [_Found(tool, hit.score, (0,)) for hit in hits if (tool := catalog.get(hit.key)) is not None]
     needs: dict[str, list[int]] = {}
     scores: dict[str, float] = {}
     for rank in range(limit):
@@ -246,19 +272,6 @@ def _merge(catalog: Catalog, rankings: Sequence[Ranking], limit: int) -> list[_F
                 scores[hit.key] = max(hit.score, scores.get(hit.key, hit.score))
     tools = ((catalog.get(name), name) for name in needs)
     return [_Found(tool, scores[name], tuple(sorted(needs[name]))) for tool, name in tools if tool is not None]
-
-
-def _grouped(found: Sequence[_Found]) -> list[tuple[_Found, list[str]]]:
-    """Hits with the names of their twins: the same tool on other servers is shown once and named."""
-    groups: dict[tuple[str, bytes], tuple[_Found, list[str]]] = {}
-    for item in found:
-        key = (fold(item.tool.leaf), item.tool.schema)
-        first = groups.get(key)
-        if first is None:
-            groups[key] = (item, [])
-        else:
-            first[1].append(item.tool.name)
-    return list(groups.values())
 
 
 def _nothing(catalog: Catalog, rankings: Sequence[Ranking]) -> JsonObject:

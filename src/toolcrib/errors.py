@@ -31,9 +31,10 @@
 path, no secret and no name outside the session's scope. Codes are stable; texts may change.
 """
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from toolcrib.definitions import JsonObject
+if TYPE_CHECKING:
+    from toolcrib.definitions import JsonObject
 
 
 class ToolcribError(Exception):
@@ -112,14 +113,14 @@ class CallError(ToolcribError):
 
     code = "call_failed"
 
-    def __init__(self, message: str, *, detail: str | None = None, extra: JsonObject | None = None) -> None:
+    def __init__(self, message: str, *, detail: str | None = None, extra: "JsonObject | None" = None) -> None:
         super().__init__(detail or message)
         self.message = message
         """The sentence for the model."""
         self.extra = extra or {}
         """More for the model, by key: the schema that the arguments must fit, what was found before."""
 
-    def for_model(self) -> JsonObject:
+    def for_model(self) -> "JsonObject":
         """The answer that the model reads in place of a result."""
         return {"error": self.message, "code": self.code, **self.extra}
 

@@ -112,8 +112,8 @@ LEARNED_WORDS_PER_TOOL = 6
 CACHE_CATALOGS = 64
 """Catalogs, and the assemblies made of them, that a crib keeps by content."""
 
-CACHE_SIGNATURES = 2_048
-"""Signatures of tools that were found, kept by name and schema (under 1 kB each)."""
+CACHE_CARDS = 2_048
+"""Tools that were found, as answers show them, kept by content (about 1 kB each)."""
 
 CACHE_VALIDATORS = 4_096
 """Compiled schemas that a crib keeps by content (about 10 kB each)."""
@@ -195,6 +195,8 @@ a manual."""
 
 
 # Retrieval: caches of one retriever
+WEIGHTED_MAX_BYTES = 8 * 1024 * 1024
+"""Weighted postings that are kept for the queries to come: those of the commonest words at 100,000 tools."""
 ANALYSED_MAX_DOCUMENTS = 250_000
 """Analysed documents that a retriever keeps, about 300 bytes each."""
 VOCABULARY_MAX_TERMS = 1_000_000
@@ -266,11 +268,23 @@ UPSTREAM_BODY_MAX_BYTES = 16 * 1024 * 1024
 REQUEST_MAX_BYTES = 4 * 1024 * 1024
 """One message of an MCP client: what the official SDK takes."""
 REQUEST_READ_S = 15.0
-"""Seconds that a client may take to send the body of one request."""
+"""Seconds that a client may take to send one request."""
+HEAD_MAX_BYTES = 64 * 1024
+"""Request line and fields of one request over HTTP."""
+KEEP_ALIVE_S = 75.0
+"""Seconds that a connection without a request is kept open."""
+CONNECTIONS_MAX = 1_024
+"""Connections of HTTP clients at once; a further one is told so."""
+PIPELINE_MAX = 16
+"""Requests that a client may send ahead of their replies; then its connection is not read."""
 UPSTREAM_PAGES = 1_000
 """Pages of one list; a server that offers more is cut there, and reported."""
 UPSTREAM_NOISE_BYTES_PER_MINUTE = 64 * 1024
 """What a server writes to its standard error, or garbage on its output, that is logged; more is only counted."""
+PARKED_CALLS = 256
+"""Calls that wait for a stateless client to come back with an answer."""
+PARKED_S = 600.0
+"""Seconds that such a call waits; the server's own deadline counts besides."""
 INPUT_ROUNDS = 8
 """Times that one call may ask its caller for input."""
 
@@ -279,6 +293,12 @@ CONNECT_S = 60.0
 """Seconds until a server must have answered its first request: the slowest of 302 real ones took 25."""
 PROBE_S = 20.0
 """Seconds after which a server that does not answer the modern probe is taken for an old one."""
+SIGN_IN_S = 300.0
+"""Seconds that a person may take to sign in at a server."""
+SIGN_IN_AGAIN_S = 600.0
+"""Seconds after a refused sign-in during which no page is opened again."""
+SIGN_IN_BODY_MAX_BYTES = 256 * 1024
+"""One response of an authorization server: metadata and tokens are a few kilobytes."""
 LIST_S = 30.0
 """Seconds for one page of a list."""
 RESTART_MIN_S = 1.0
@@ -335,6 +355,9 @@ DOCTOR_ENDPOINT_S = 10.0
 """Seconds for an embeddings endpoint that may first have to load its model."""
 DOCTOR_ITEMS = 10
 """Findings of one kind that a page shows; all are in the JSON."""
+CLIENT_WINDOW_TOKENS = 200_000
+"""The context window that `install` takes a client's model to have, unless the client's file or the person says."""
+
 CLIENT_TOOLS_MAX = 128
 """Tools that several clients and model APIs take in one request."""
 CLIENT_NAME_MAX_CHARS = 64

@@ -8,6 +8,7 @@ count again. Everything depends on the sequence of searches and uses alone: no c
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from toolcrib.definitions import JsonObject, canonical_json, fingerprint_of
@@ -111,6 +112,7 @@ class ProgressGuard:
         return any(_likeness(need, known) > _REPHRASED for known in self._needs)
 
 
+@lru_cache(64)
 def _words(query: str) -> frozenset[str]:
     words = frozenset(fold(word).removesuffix("s") for word in query.replace("_", " ").replace("-", " ").split())
     return (words - _FILLERS) or words

@@ -6,14 +6,15 @@ gone and a grant that was narrowed stays narrow. Two sessions share nothing but 
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import orjson
+from msgspec import structs
 
 from toolcrib.activity import Event, query_words
 from toolcrib.assembly import Turn, build_turn
-from toolcrib.bridge import Describe, Invocation, Request, Search, unwrap
+from toolcrib.bridge import Describe, Invocation, Request, Search, read_search, unwrap
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import DialectName, Json, JsonObject, ModelCall, Result, Route, Tool, json_chars, text_result
 from toolcrib.dialects import DIALECTS, read_call, require_dialect
@@ -140,17 +141,15 @@ class Session:
         if isinstance(request, Invocation):
             run = Run(id=call.id, invocation=request, holder=self, exchange=exchange)
             done = await self._crib.executor.run(run)
-            return replace(done, result=self._watched(done, request))
+            watched = self._watched(done, request)
+            return done if watched is done.result else structs.replace(done, result=watched)
         answer = await self._answer(call, request)
         return Done(result=answer.result, tool=None, error=request if isinstance(request, CallError) else None)
 
     def search(self, query: str | Sequence[str], *, limit: int | None = None) -> SearchAnswer:
         """What `tool_search` would answer, for code. Raises `CallError`."""
-        queries = (query,) if isinstance(query, str) else tuple(query)
-        request = unwrap(ModelCall(id="caller", name="tool_search", arguments={"query": list(queries), "limit": limit}))
-        if not isinstance(request, Search):
-            raise AssertionError("tool_search is a search")
-        return self._search(request)
+        queries = [query] if isinstance(query, str) else list(query)
+        return self._search(read_search({"query": queries, "limit": limit}))
 
     def describe(self, name: str) -> JsonObject:
         """What `tool_describe` would answer, for code. Raises `CallError`."""

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import typer.core
 import typer.main
+from tests.cli.terminal import toolcrib
 from tests.factories import definition
 
 from toolcrib.cli.app import build_app
@@ -29,12 +30,6 @@ KEYS = {
     "reason",
     "names_listed",
 }
-
-
-def toolcrib(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "toolcrib", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=30
-    )
 
 
 @pytest.fixture
@@ -101,7 +96,7 @@ def test_describe_prints_the_schema_and_an_unknown_name_a_sentence(tools: Path) 
     assert json.loads(run.stdout)["parameters"]["required"] == ["path"]
     unknown = toolcrib("describe", "door__open_dor_1", "--tools", tools)
     assert unknown.returncode == 2
-    assert "Did you mean" in unknown.stderr
+    assert "did you mean" in unknown.stderr
 
 
 @pytest.mark.parametrize(
@@ -159,6 +154,21 @@ def test_every_command_has_help_with_an_example() -> None:
         assert names == ("version",) or f"toolcrib {' '.join(names)}" in text.split("Example")[-1], names
 
 
+def test_asking_for_help_loads_nothing_but_the_command_line() -> None:
+    """What takes long to load waits for the command that needs it: a person who asks for help is not kept waiting."""
+    code = (
+        "import contextlib, sys\n"
+        "from toolcrib.cli import main\n"
+        "sys.argv = ['toolcrib', '--help']\n"
+        "with contextlib.suppress(SystemExit): main()\n"
+        "heavy = {'asyncio', 'importlib.metadata', 'msgspec', 'numpy', 'orjson', 'rich.table', 'yaml'}\n"
+        "own = [name for name in sys.modules if name.startswith('toolcrib.') and '.cli' not in name]\n"
+        "print(sorted(heavy & set(sys.modules)), sorted(own))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30).stdout
+    assert shown.splitlines()[-1] == "[] ['toolcrib.errors', 'toolcrib.limits']"
+
+
 def test_version_prints_the_version() -> None:
     assert toolcrib("version").stdout.startswith("toolcrib 0.")
 
@@ -204,7 +214,24 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "toolcrib.yaml").write_text("")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        run = toolcrib("serve", "--http", address, "--allow-unauthenticated", cwd=tmp_path)
+        run = subprocess.run(
+            [sys.executable, "-m", "toolcrib", "serve", "--http", address, "--allow-unauthenticated"],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            timeout=30,
+        )
     assert run.returncode == 2
     assert run.stderr.startswith(f"toolcrib: {address} cannot be listened on")
     assert len(run.stderr.splitlines()) == 1
+
+
+def test_search_and_describe_ask_the_servers_of_a_configuration(tmp_path: Path) -> None:
+    upstream = Path(__file__).parents[1] / "fakes" / "bad_upstream.py"
+    good = {"command": sys.executable, "args": [str(upstream), "--mode", "ok"]}
+    servers = {"good": good, "dead": {"command": str(tmp_path / "not-there")}}
+    (tmp_path / "toolcrib.yaml").write_text(json.dumps({"mcpServers": servers}))
+    found = toolcrib("search", "echo", "--retrieval", "lexical", "--json", cwd=tmp_path)
+    assert [match["name"] for match in json.loads(found.stdout)["matches"]] == ["good__echo"]
+    assert found.stderr.startswith("toolcrib: mcp-dead could not be asked: ") and len(found.stderr.splitlines()) == 1
+    assert json.loads(toolcrib("describe", "good__echo", cwd=tmp_path).stdout)["name"] == "good__echo"

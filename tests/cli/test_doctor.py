@@ -110,6 +110,24 @@ def test_without_a_configuration_it_still_looks_at_the_clients(home: Path, termi
     assert "→ toolcrib install cursor --dry-run" in done.out
 
 
+def test_without_a_configuration_it_looks_at_what_install_made(home: Path, terminal: Terminal) -> None:
+    for name in (".cursor/mcp.json", ".gemini/settings.json"):
+        file = home / name
+        file.parent.mkdir()
+        file.write_text(json.dumps({"mcpServers": {"good": upstream("ok")}}))
+    assert terminal.run("install", "cursor", "--context", "1000000").code == 0
+    done = terminal.run("doctor")
+    assert done.code == 0, done.out + done.err
+    assert "good works: 1 tool" in done.out and "a window of 1,000,000" in done.out
+    assert terminal.run("install", "gemini").code == 0
+    report = terminal.run("doctor", "--json").json
+    assert report["healthy"] is True
+    assert [[row["window"] for row in page["gate"]] for page in report["configs"]] == [[1_000_000], [200_000]]
+    assert [page["servers"][0]["status"] for page in report["configs"]] == ["ok", "ok"]
+    hint = terminal.run("search", "anything")
+    assert hint.code == 2 and str(home / ".config/toolcrib/cursor.json") in hint.err
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

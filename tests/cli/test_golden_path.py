@@ -92,8 +92,8 @@ class Client:
             self.heard.clear()
         return tools
 
-    def call(self, name: str, **arguments: Any) -> dict[str, Any]:
-        return self.ask(99, "tools/call", name=name, arguments=arguments)
+    def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+        return self.ask(99, "tools/call", name=tool, arguments=arguments)
 
     def close(self) -> None:
         assert self.process.stdin is not None and self.process.stdout is not None
@@ -147,7 +147,7 @@ def test_a_server_that_does_not_start_says_why_and_hides_no_other(home: Path, te
     script.write_text(SERVER, encoding="utf-8")
     config = home / "mine.json"
     servers = {
-        "good": {"command": sys.executable, "args": [str(script), "1"]},
+        "good": {"command": sys.executable, "args": [str(script), "3"], "exclude": ["do_0"]},
         "missing": {"command": "no-such-program-here"},
         "unset": {"command": sys.executable, "env": {"KEY": "${A_VARIABLE_THAT_IS_NOT_SET}"}},
     }
@@ -155,7 +155,7 @@ def test_a_server_that_does_not_start_says_why_and_hides_no_other(home: Path, te
     done = terminal.run("audit", "--config", str(config), "--json")
     assert done.code == 0, done.err
     rows = {row["name"]: row for row in done.json["servers"]}
-    assert rows["good"]["status"] == "ok"
+    assert (rows["good"]["status"], rows["good"]["tools"]) == ("ok", 2)
     assert "no-such-program-here" in rows["missing"]["error"]
     assert "A_VARIABLE_THAT_IS_NOT_SET" in rows["unset"]["error"]
 
@@ -221,3 +221,18 @@ def test_the_gateway_serves_through_the_file_of_every_client(
     assert removed.code == 0, removed.err
     assert path.read_bytes() == original
     assert sorted(item.name for item in path.parent.iterdir() if item.is_file()) == [path.name]
+
+
+@pytest.mark.requirement("X24", "S14")
+def test_a_model_with_a_small_window_gets_three_tools_and_reaches_all_others_through_them(
+    home: Path, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_ZONE", ZONE)
+    codex = next(client for client in CLIENTS if client.name == "codex")
+    codex.write(home)
+    assert terminal.run("install", "codex", "--context", "2000").code == 0
+    with started(codex, home) as gateway:
+        assert [tool["name"] for tool in gateway.tools(3)] == ["tool_search", "tool_describe", "tool_call"]
+        arguments = {"source_timezone": "UTC", "time": "12:00", "target_timezone": ZONE}
+        result = gateway.call("tool_call", name=f"{SERVER_NAME}__convert_time", arguments=arguments)
+        assert result["structuredContent"]["time_difference"] == "+9.0h"

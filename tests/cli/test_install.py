@@ -366,3 +366,38 @@ def test_a_new_server_with_an_old_name_is_not_overwritten(home: Path, terminal: 
     path.write_text(gone, encoding="utf-8")
     lost = terminal.run("uninstall", "mcp-json", "--keep-changes")
     assert lost.code == 2 and path.read_text(encoding="utf-8") == gone
+
+
+@pytest.mark.requirement("X24", "S14")
+@pytest.mark.parametrize(
+    ("number", "before", "after", "args", "window", "threshold"),
+    [
+        (2, "", "", (), 200_000, 20_000),
+        (2, "", "", ("--context", "32000"), 32_000, 3_200),
+        (5, "# my settings", "model_context_window = 96000", (), 96_000, 9_600),
+        (8, "  provider: custom", "  context_length: 65536", (), 65_536, 6_553),
+        (8, "  provider: custom", "  context_length: 65536", ("--context", "1000000"), 1_000_000, 20_000),
+        (8, "  provider: custom", "  context_length: many", (), 200_000, 20_000),
+    ],
+)
+def test_the_gate_goes_by_the_window_given_that_of_the_file_or_the_usual_one(
+    home: Path,
+    terminal: Terminal,
+    number: int,
+    before: str,
+    after: str,
+    args: tuple[str, ...],
+    window: int,
+    threshold: int,
+) -> None:
+    sample = SAMPLES[number]
+    path = place(home, sample)
+    if before:
+        path.write_text(sample.text.replace(before, after), encoding="utf-8")
+    report = terminal.run("install", sample.client, "--json", *args).json[0]
+    assert (report["context"], report["threshold_tokens"]) == (window, threshold)
+    gateway = json.loads(Path(report["gateway_files"][0]).read_bytes())
+    assert gateway["profiles"] == {"default": {"context": window}}
+    assert terminal.run("uninstall", sample.client).code == 0
+    shown = terminal.run("install", sample.client, "--dry-run", *args).out
+    assert f"gate: {threshold:,} tokens of definitions or more are deferred" in shown

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.test_commands import toolcrib
+from tests.cli.terminal import toolcrib
 from tests.factories import TEXT, definition
 
 MAIL = [
@@ -88,7 +88,7 @@ def test_a_broken_lock_is_one_sentence_and_stays_as_it_is(place: Path) -> None:
 def test_the_lock_lies_beside_the_configuration(place: Path) -> None:
     inner = place / "conf"
     inner.mkdir()
-    (inner / "toolcrib.yaml").write_text("pins: off\n")
+    (inner / "toolcrib.yaml").write_text("pins: off\npython: {maths: {module: math}}\n")
     assert toolcrib("pins", "approve", "--all", "--config", "conf/toolcrib.yaml", cwd=place).returncode == 0
     assert (inner / "toolcrib.lock").exists()
 

@@ -158,11 +158,25 @@ def test_servers_that_only_the_client_can_start_say_why() -> None:
 
 
 @pytest.mark.requirement("X24")
+def test_a_choice_of_tools_moves_along_and_means_the_same_names() -> None:
+    cases: list[tuple[str, JsonObject, JsonObject]] = [
+        ("gemini", {"includeTools": ["a", "b(x)"], "excludeTools": ["c"]}, {"include": ["a", "b"], "exclude": ["c"]}),
+        ("codex", {"enabled_tools": ["a[1]"], "disabled_tools": ["*"]}, {"include": ["a[[]1]"], "exclude": ["[*]"]}),
+        ("hermes", {"tools": {"include": "one"}}, {"include": ["one"]}),
+        ("windsurf", {"disabledTools": ["drop"]}, {"exclude": ["drop"]}),
+        ("mcp-json", {"include": ["read_*"]}, {"include": ["read_*"]}),
+    ]
+    for client, choice, expected in cases:
+        server = read(client, {"command": "x", **choice})
+        assert gateway_obstacle(server) is None
+        assert gateway_entry(server) == {"command": "x", "args": [], **expected}
+        assert server.raw == {"command": "x", **choice}
+
+
+@pytest.mark.requirement("X24")
 def test_servers_that_the_gateway_cannot_express_say_why() -> None:
     cases: list[tuple[str, JsonObject, str]] = [
-        ("gemini", {"command": "x", "includeTools": ["a"]}, "some of its tools"),
-        ("codex", {"command": "x", "disabled_tools": ["a"]}, "some of its tools"),
-        ("hermes", {"command": "x", "tools": {"include": "one"}}, "some of its tools"),
+        ("codex", {"command": "x", "enabled_tools": []}, "lets no tool through"),
         ("claude-code", {"command": "x", "args": ["${HOME}/y"]}, "in its command"),
         ("claude-code", {"command": "x", "env": {"A": "${B:-c}"}}, "part of a value"),
         ("cursor", {"url": "https://h/${env:TENANT}"}, "part of a value"),

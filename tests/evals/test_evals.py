@@ -106,12 +106,12 @@ def test_an_interval_holds_the_mean_and_is_repeatable():
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ('{"id": "a", "name": "a"}\n{"id": "b"', ":2: not JSON"),
+        ('{"id": "a", "name": "a"}\n{"id": "b"', ":2: is no valid JSON"),
         ('{"id": "a"}', ":1: `name` must be a text"),
         ("[1]", ":1: a JSON object is expected"),
         ('{"id": "a", "name": "a", "parameters": 7}', ":1: `parameters` must be"),
         ('{"id": "a", "name": "a"}\n\n{"id": "a", "name": "b"}', ":3: the id `a` is already on line 1"),
-        ("", ":1: no tools"),
+        ("", ": holds no tools"),
     ],
 )
 def test_a_wrong_line_is_named_with_its_place(tmp_path: Path, lines: str, message: str):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.factories import bridged, core, crib, github, tool
 
 from toolcrib.definitions import Call, Traits
@@ -44,7 +45,7 @@ def test_a_grant_is_bound_to_everything_that_decides_what_happens() -> None:
         )
     }
     assert len(bindings) == 6
-    assert binding_of(replace(base, id="other", route="direct")) == binding_of(base)
+    assert binding_of(structs.replace(base, id="other", route="direct")) == binding_of(base)
     assert binding_of(call(arguments={"x": 1, "y": 2})) == binding_of(call(arguments={"y": 2, "x": 1}))
 
 
@@ -141,8 +142,8 @@ def test_rules_match_the_real_tool_and_the_strictest_wins(rules: dict[str, Any],
 
 
 def test_what_a_source_says_of_its_tool_makes_a_verdict_stricter_never_laxer() -> None:
-    destroying = replace(call(), tool=replace(tool("x"), traits=Traits(destructive=True, read_only=True)))
-    harmless = replace(call(), tool=replace(tool("x"), traits=Traits(read_only=True)))
+    destroying = structs.replace(call(), tool=replace(tool("x"), traits=Traits(destructive=True, read_only=True)))
+    harmless = structs.replace(call(), tool=replace(tool("x"), traits=Traits(read_only=True)))
     assert ApprovalPolicy(default="allow", destructive="ask").decide(destroying)[0] == "ask"
     assert ApprovalPolicy(default="deny", destructive="allow").decide(destroying)[0] == "deny"
     assert ApprovalPolicy(default="ask").decide(harmless)[0] == "ask"

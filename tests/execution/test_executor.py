@@ -353,7 +353,7 @@ async def test_a_cancelled_turn_cancels_the_tool_and_frees_its_place() -> None:
     with pytest.raises(asyncio.CancelledError):
         await turn
     assert cancelled.is_set()
-    assert session.places._value == shared.settings.limits.concurrency_per_session
+    assert session.places.free == shared.settings.limits.concurrency_per_session
     assert shared.activity.events[-1].reason == "cancelled"
 
 

@@ -4,10 +4,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from tests.fakes.memory_upstream import MemoryServer, eventually, tool
 from tests.gateway.clients import META
+from tests.gateway.http_clients import Answer, client_of
 
 from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError
@@ -22,22 +22,6 @@ from toolcrib.settings import GatewaySettings, ProfileSettings, Settings, ToolSe
 VERSION = "2026-07-28"
 
 
-class Answer:
-    def __init__(self) -> None:
-        self.status = 0
-        self.headers: dict[str, str] = {}
-        self.body = b""
-        self.started = asyncio.Event()
-
-    @property
-    def json(self) -> Any:
-        return orjson.loads(self.body)
-
-    @property
-    def events(self) -> list[Any]:
-        return [orjson.loads(line[6:]) for line in self.body.splitlines() if line.startswith(b"data: ")]
-
-
 async def ask(
     app: HttpApp,
     method: str = "POST",
@@ -48,36 +32,9 @@ async def ask(
     **headers: str,
 ) -> Answer:
     """One request to the application; the client leaves at `gone`, or when it has read `until`."""
-    answer = Answer()
-    leaves = gone or asyncio.Event()
-    data = body if isinstance(body, bytes) else orjson.dumps(body)
-    defaults = {"host": "127.0.0.1:8765", "content-type": "application/json",
-                "accept": "application/json, text/event-stream"}  # fmt: skip
-    fields = {**defaults, **{key.replace("_", "-"): value for key, value in headers.items()}}
-    sent = False
-
-    async def receive() -> dict[str, Any]:
-        nonlocal sent
-        if not sent:
-            sent = True
-            return {"type": "http.request", "body": data, "more_body": False}
-        await leaves.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(message: dict[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            answer.status = message["status"]
-            answer.headers = {key.decode(): value.decode() for key, value in message["headers"]}
-            answer.started.set()
-        else:
-            answer.body += message.get("body", b"")
-            if until is not None and until in answer.body:
-                leaves.set()
-
-    pairs = [(key.encode(), value.encode("latin-1")) for key, value in fields.items() if value]
-    scope = {"type": "http", "method": method, "path": path, "client": ("127.0.0.1", 5), "headers": pairs}
-    await app(scope, receive, send)
-    return answer
+    async with client_of(app) as client:
+        client.send(method, path, body, **headers)
+        return await client.answer(gone=gone, until=until)
 
 
 def modern(method: str, **params: Any) -> tuple[dict[str, Any], dict[str, str]]:
@@ -153,7 +110,7 @@ async def test_a_token_opens_the_door_and_wrong_ones_close_it(tmp_path: Path):
     async with served(tokens=tokens) as app:
         refused = await ask(app, body=body, **headers)
         assert (refused.status, refused.headers["www-authenticate"][:6]) == (401, "Bearer")
-        assert (await ask(app, path="/mcp?token=" + secret, body=body, **headers)).status == 404
+        assert (await ask(app, path="/mcp?token=" + secret, body=body, **headers)).status == 401
         assert (await ask(app, body=body, authorization=f"Bearer {secret}", **headers)).status == 200
         tokens.revoke("ann")
         assert (await ask(app, body=body, authorization=f"Bearer {secret}", **headers)).status == 401

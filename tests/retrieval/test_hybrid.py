@@ -160,14 +160,14 @@ def test_a_query_of_several_needs_has_clauses_and_a_simple_one_has_none():
 
 def test_words_alone_decide_when_meaning_is_zero():
     words = np.array([3.0, 1.0, 2.0], dtype=np.float32)
-    fused = fuse(words, np.zeros(3, dtype=np.float32), None, mass=4.0, weights=FusionWeights())
+    fused = fuse(words, np.zeros(3, dtype=np.float32), None, FusionWeights())
     assert fused.argsort().tolist() == words.argsort().tolist()
 
 
 def test_abstention_compares_nearness_here_with_nearness_elsewhere():
     calibration = Calibration()
-    near = Signals(nearest=0.6, elsewhere=0.6, words=0.5, lead=0.2)
-    far = Signals(nearest=0.2, elsewhere=0.7, words=0.0, lead=0.0)
+    near = Signals(nearest=0.6, elsewhere=0.6, words=0.5, lead=0.2, length=1.4)
+    far = Signals(nearest=0.2, elsewhere=0.7, words=0.0, lead=0.0, length=1.4)
     assert not calibration.abstains(near)
     assert calibration.abstains(far)
     assert calibration.confidence(near) > calibration.confidence(far)

@@ -24,6 +24,10 @@ class Caller:
         self.answers: JsonObject = {}
         self.told: list[tuple[str, Any]] = []
 
+    @property
+    def asked(self) -> int:
+        return sum(method == "elicitation/create" for method, _ in self.told)
+
     def progress(self, params: JsonObject) -> None:
         self.told.append(("progress", params["progress"]))
 

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
-from toolcrib.cli.output import open_console, print_json
-from toolcrib.definitions import JsonObject
+from toolcrib.cli.output import open_console, print_json, write_file
 
 if TYPE_CHECKING:
-    from toolcrib.audit.report import AuditReport, Listed
+    from toolcrib.audit.report import Listed
     from toolcrib.clients.gathering import Gathered
+    from toolcrib.definitions import JsonObject
 
 
 class Starter(Protocol):
     """Starts servers side by side and asks each for its tools."""
 
-    def __call__(self, entries: Mapping[str, JsonObject], *, done: Callable[[str], None]) -> "Mapping[str, Listed]":
+    def __call__(self, entries: "Mapping[str, JsonObject]", *, done: Callable[[str], None]) -> "Mapping[str, Listed]":
         """What each server lists, or why it does not; calls `done` with each name as it comes in.
 
         `entries` are those of a gateway file's `mcpServers`. Every server is ended before this returns.
@@ -61,7 +61,9 @@ def build_command(starter: Starter) -> Callable[..., None]:
             clients=gathered.clients if not config else {},
         )
         if svg is not None:
-            _write_picture(svg, report)
+            from toolcrib.audit.picture import svg_picture
+
+            write_file(svg, svg_picture(report))
         if json:
             print_json({**report_json(report), **({"problems": list(problems)} if problems else {})})
             return
@@ -75,7 +77,7 @@ def build_command(starter: Starter) -> Callable[..., None]:
     return audit
 
 
-def start_servers(entries: Mapping[str, JsonObject], *, done: Callable[[str], None]) -> "Mapping[str, Listed]":
+def start_servers(entries: "Mapping[str, JsonObject]", *, done: Callable[[str], None]) -> "Mapping[str, Listed]":
     """Starts real servers, with the gateway's own sources."""
     import time
 
@@ -88,7 +90,7 @@ def start_servers(entries: Mapping[str, JsonObject], *, done: Callable[[str], No
     guard = Guard()
     pace = Pace(clock=time.monotonic)
 
-    def open_one(name: str, entry: JsonObject) -> Startable:
+    def open_one(name: str, entry: "JsonObject") -> Startable:
         settings = build_settings({"mcpServers": {name: entry}}).mcpServers[name]
         return open_server(name, settings, guard=guard, pace=pace)
 
@@ -127,7 +129,6 @@ def start_all(starter: Starter, gathered: "Gathered", *, quiet: bool) -> "dict[s
 
     from toolcrib.audit.report import Failure
     from toolcrib.cli.progress import starting_bar
-    from toolcrib.clients.gathering import let_through
 
     # What goes wrong is in the report, once and with its reason.
     logging.getLogger("toolcrib").addHandler(logging.NullHandler())
@@ -135,8 +136,7 @@ def start_all(starter: Starter, gathered: "Gathered", *, quiet: bool) -> "dict[s
         answers = starter(gathered.entries, done=heard)
     listed: dict[str, Listed] = {}
     for name in gathered.entries:
-        answer = answers.get(name, Failure(reason="it gave no answer"))
-        listed[name] = answer if isinstance(answer, Failure) else let_through(gathered.filters[name], answer)
+        listed[name] = answers.get(name, Failure(reason="it gave no answer"))
     for name, reason in gathered.skipped.items():
         listed[name] = Failure(reason=reason, status="skipped")
     return listed
@@ -150,13 +150,3 @@ def _ask(gathered: "Gathered") -> None:
         raise ConfigError(f"This would start {len(gathered.entries)} servers ({names}): give --yes to agree.")
     if gathered.entries and not typer.confirm(f"Start {len(gathered.entries)} servers ({names})?", err=True):
         raise typer.Exit(1)
-
-
-def _write_picture(path: Path, report: "AuditReport") -> None:
-    from toolcrib.audit.picture import svg_picture
-    from toolcrib.errors import ConfigError
-
-    try:
-        path.write_text(svg_picture(report), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}.") from None

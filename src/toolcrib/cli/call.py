@@ -18,21 +18,24 @@ def call(
 
     Example: toolcrib call time__get_current_time '{"timezone": "Europe/Vienna"}'
     """
-    import asyncio
+    import orjson
 
-    from toolcrib.cli.cribs import open_crib
-    from toolcrib.definitions import ModelCall, Result
+    from toolcrib.cli.cribs import open_crib, use_crib
+    from toolcrib.cli.describe import unknown_tool
+    from toolcrib.definitions import ModelCall
     from toolcrib.dialects.mcp import write_result
-    from toolcrib.sources.mcp_source import McpSource
+    from toolcrib.errors import ConfigError, ToolNotAvailable
 
+    try:
+        given = orjson.loads(arguments)
+    except orjson.JSONDecodeError as error:
+        raise ConfigError(f"The arguments are no valid JSON: {error}.") from None
+    if not isinstance(given, dict):
+        raise ConfigError('The arguments must be a JSON object, such as \'{"timezone": "UTC"}\'.')
     crib = open_crib(tools=None, config=config)
-
-    async def run() -> Result:
-        async with crib:
-            await asyncio.gather(*(item.settled.wait() for item in crib.sources if isinstance(item, McpSource)))
-            return await crib.session().call(name, arguments)
-
-    result = asyncio.run(run())
+    result = use_crib(crib, lambda crib: crib.session().call(name, arguments))
+    if result.code == ToolNotAvailable.code:
+        raise unknown_tool(name, result.text)
     if json:
         print_json(write_result(ModelCall(id="caller", name=name, arguments=None), result))
     else:

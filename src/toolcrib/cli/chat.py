@@ -1,6 +1,5 @@
 """`toolcrib chat`: the reference agent in the terminal."""
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -8,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from toolcrib.cli.output import open_console
-from toolcrib.definitions import Json
 
 if TYPE_CHECKING:
+    from toolcrib.definitions import Json
     from toolcrib.settings import Settings
     from toolcrib.sources.base import Source
 
@@ -32,6 +31,8 @@ def chat(
 
     Example: toolcrib chat --endpoint http://localhost:11434/v1 --model qwen3 "What is in this directory?"
     """
+    import asyncio
+
     settings, sources, lock = agent_configuration(
         config, model=model, endpoint=endpoint, api=api, context=context, reveal=reveal, workdir=workdir
     )

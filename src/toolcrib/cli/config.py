@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from toolcrib.cli.output import open_console, print_json
-from toolcrib.definitions import Json, JsonObject
 
 if TYPE_CHECKING:
     from toolcrib.config import Loaded
+    from toolcrib.definitions import Json, JsonObject
 
 _SECRET_KEY = re.compile(r"(?:^|[._-])(?:token|secret|password|passwd|api_?key|key|authorization|credentials?)$", re.I)
 _SECRET_SECTION = re.compile(r"(?:^|\.)(?:env|headers)\.")
@@ -73,7 +73,7 @@ def changed_settings(loaded: "Loaded") -> list[tuple[str, str, str]]:
     return [(key, _spell(masked(key, value)), origin) for key, value, origin in rows if origin != "default"]
 
 
-def leaves(data: Mapping[str, Json], prefix: str = "") -> Iterator[tuple[str, Json]]:
+def leaves(data: "Mapping[str, Json]", prefix: str = "") -> "Iterator[tuple[str, Json]]":
     """Dotted keys and values; an empty section is a value too, and a tuple of settings a list."""
     for key, value in data.items():
         if isinstance(value, Mapping) and value:
@@ -92,7 +92,7 @@ def origin_of(key: str, origins: Mapping[str, str]) -> str:
     return "default"
 
 
-def masked(key: str, value: Json) -> Json:
+def masked(key: str, value: "Json") -> "Json":
     """The value as a screen may show it. A reference to a variable is no secret."""
     if isinstance(value, list):
         from toolcrib.clients.secrets import argument_secrets, hide
@@ -107,7 +107,7 @@ def masked(key: str, value: Json) -> Json:
     return f"{address}?{_QUERY_VALUE.sub(HIDDEN, query)}" if mark and "://" in value else f"{address}{mark}{query}"
 
 
-def _spell(value: Json) -> str:
+def _spell(value: "Json") -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):

@@ -1,11 +1,17 @@
 """`toolcrib describe`: the whole definition of one tool."""
 
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolcrib.cli.output import print_json
+
+if TYPE_CHECKING:
+    from toolcrib.crib import Crib
+    from toolcrib.definitions import JsonObject
+    from toolcrib.errors import ConfigError
 
 
 def describe(
@@ -17,11 +23,22 @@ def describe(
 
     Example: toolcrib describe create_issue --tools tools.jsonl
     """
-    from toolcrib.cli.cribs import open_crib
-    from toolcrib.errors import CallError, ConfigError
+    from toolcrib.cli.cribs import open_crib, use_crib
+    from toolcrib.errors import CallError
 
-    session = open_crib(tools=tools, config=config).session()
+    async def find(crib: "Crib") -> "JsonObject":
+        return crib.session().describe(name)
+
     try:
-        print_json(session.describe(name))
+        print_json(use_crib(open_crib(tools=tools, config=config), find))
     except CallError as error:
-        raise ConfigError(error.message) from None
+        raise unknown_tool(name, error.message) from None
+
+
+def unknown_tool(name: str, answer: str) -> "ConfigError":
+    """The error of a name that is no tool, with the nearest if the answer for a model has one."""
+    from toolcrib.errors import ConfigError
+
+    meant = re.search(r"Did you mean (`[^?]*)\?", answer)
+    hint = f"did you mean {meant[1]}?" if meant else "`toolcrib search` finds what there is."
+    return ConfigError(f"There is no tool `{name}`: {hint}")

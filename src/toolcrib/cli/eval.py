@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from toolcrib.cli.output import print_json
-from toolcrib.definitions import Json
+from toolcrib.cli.output import print_json, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from toolcrib.definitions import Json
     from toolcrib.evals.corpus import Query
     from toolcrib.evals.run import Evaluation
     from toolcrib.retrieval.base import Document
@@ -49,7 +49,7 @@ def evaluate(
     other = _run(documents, asked, compare) if compare else None
     summary = run.summary()
     if chart:
-        chart.write_text(report.svg_chart(run), encoding="utf-8")
+        write_file(chart, report.svg_chart(run))
     if json:
         extra = {"synthetic": True} if queries is None else {}
         both = {"compared_with": other.summary()} if other else {}

@@ -25,20 +25,27 @@ def install(
     scope: Annotated[
         Literal["user", "project", "all"], typer.Option(help="The person's servers, those of this project, or both.")
     ] = "user",
+    context: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Context window of the client's model, in tokens; else what its file says, or 200000."
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change and write nothing.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Puts the gateway in front of a client's servers; `toolcrib uninstall` takes it out again, to the byte.
 
     The servers move into a file of the gateway, and one entry that starts `toolcrib serve` takes their place. A
-    backup lies beside the client's file. Servers that only the client can start stay where they are.
+    backup lies beside the client's file. Servers that only the client can start stay where they are. The gateway
+    defers tools from 10 % of the model's context window on; below, every tool stays attached.
 
     Example: toolcrib install claude-code --dry-run
     """
     from toolcrib.cli.surroundings import read_surroundings
     from toolcrib.clients.install import report_of
 
-    plans = plan_all(read_surroundings(), client=client, every=all, only=only or [], scope=scope)
+    plans = plan_all(read_surroundings(), client=client, every=all, only=only or [], scope=scope, context=context)
     if not dry_run:
         apply_all(plans)
     if json:
@@ -55,6 +62,7 @@ def plan_all(
     every: bool,
     only: Sequence[str],
     scope: Literal["user", "project", "all"],
+    context: int | None = None,
 ) -> "list[InstallPlan]":
     """The plans for one client or for all, made before anything is written. Raises `ConfigError`."""
     from toolcrib.cli.surroundings import find_launcher
@@ -74,7 +82,7 @@ def plan_all(
         for configs in _by_file(family, found.configs, scope if family.name != "mcp-json" else "all"):
             if every and not _worth(configs):
                 continue
-            plans.append(plan_install(family, configs, launcher=launcher, only=only))
+            plans.append(plan_install(family, configs, launcher=launcher, only=only, context=context))
     if not plans:
         raise ConfigError(_nothing(families, around, scope) if not every else "No client here has servers to move.")
     return plans
@@ -173,6 +181,12 @@ def _show(plan: "InstallPlan", *, dry_run: bool) -> None:
     )
     for item in plan.staying:
         console.print(f"  stays: {item.name}: {item.reason}", markup=False, soft_wrap=True)
+    console.print(
+        f"  gate: {plan.window.threshold:,} tokens of definitions or more are deferred, fewer stay attached "
+        f"(window {plan.window.tokens:,}, {plan.window.origin}; --context N for another)",
+        markup=False,
+        soft_wrap=True,
+    )
     if plan.shared:
         console.print("  note: whoever shares this project gets an entry with paths of this machine.", soft_wrap=True)
     if not dry_run:

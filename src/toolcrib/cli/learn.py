@@ -3,12 +3,14 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolcrib.cli.output import print_json
-from toolcrib.definitions import JsonObject
+
+if TYPE_CHECKING:
+    from toolcrib.definitions import JsonObject
 
 
 def learn(
@@ -64,7 +66,7 @@ def learn(
         raise typer.Exit(1)
 
 
-def read_events(path: Path) -> Iterator[JsonObject]:
+def read_events(path: Path) -> "Iterator[JsonObject]":
     """The events of a feed, its older part first. Raises `ConfigError` that names the line."""
     import orjson
 

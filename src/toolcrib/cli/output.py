@@ -1,20 +1,31 @@
 """What every command prints with: JSON for machines, tables for people, plain text in pipes."""
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-import orjson
-
-from toolcrib.definitions import Json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from toolcrib.definitions import Json
 
-def print_json(value: Json) -> None:
+
+def print_json(value: "Json") -> None:
     """Prints a value as JSON, indented for a terminal and compact for a pipe."""
+    import orjson
+
     option = orjson.OPT_INDENT_2 if sys.stdout.isatty() else 0
     sys.stdout.write(orjson.dumps(value, option=option).decode() + "\n")
+
+
+def write_file(path: Path, content: str) -> None:
+    """Writes a file that a person asked for. Raises `ConfigError`."""
+    from toolcrib.errors import ConfigError
+
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}.") from None
 
 
 def open_console() -> "Console":

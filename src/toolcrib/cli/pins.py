@@ -1,7 +1,5 @@
 """`toolcrib pins`: what was approved, what differs from it, and approving it."""
 
-import asyncio
-import logging
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -11,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolcrib.cli.output import open_console, print_json
-from toolcrib.definitions import JsonObject
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from toolcrib.crib import Crib
+    from toolcrib.definitions import JsonObject
     from toolcrib.intake.admission import HeldBack
     from toolcrib.intake.findings import Finding
     from toolcrib.intake.pins import Drift, Offer
@@ -145,6 +143,8 @@ def approve_pins(
 @contextmanager
 def _quiet() -> Generator[None]:
     """Keeps out of the log what the command prints itself."""
+    import logging
+
     logger = logging.getLogger("toolcrib")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -158,6 +158,8 @@ class _State:
     """The sources and the lock file, as one command sees them."""
 
     def __init__(self, tools: Path | None, config: Path | None, lock: Path | None) -> None:
+        import asyncio
+
         from toolcrib.cli.cribs import open_crib
         from toolcrib.intake.pins import LOCK_NAME, Lock, compare, read_lock
 
@@ -174,6 +176,8 @@ class _State:
 
     async def _look(self) -> None:
         """Starts the servers, takes down what they offer, and ends them."""
+        import asyncio
+
         from toolcrib.limits import CONNECT_S
         from toolcrib.sources.mcp_source import McpSource
 
@@ -244,7 +248,7 @@ def _conclude(console: "Console", state: _State) -> None:
     console.print(state.summary(), markup=False)
 
 
-def _row(drift: "Drift") -> JsonObject:
+def _row(drift: "Drift") -> "JsonObject":
     return {
         "kind": drift.kind,
         "toolset": drift.toolset,

@@ -1,6 +1,5 @@
 """`toolcrib run`: one unattended turn, for `cron` and its like."""
 
-import asyncio
 import sys
 import time
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Annotated
 import typer
 
 from toolcrib.cli.chat import Api, RevealOption, agent_configuration
-from toolcrib.cli.output import open_console, print_json
+from toolcrib.cli.output import open_console, print_json, write_file
 
 
 def run(
@@ -37,6 +36,8 @@ def run(
 
     Example: toolcrib run --task nightly.md --enabled-toolsets mcp-github --require create_issue --record run.json
     """
+    import asyncio
+
     from toolcrib.agent.schedule import run_task
     from toolcrib.cli.feed import TerminalView
 
@@ -63,7 +64,8 @@ def run(
     if record is not None:
         import orjson
 
-        record.write_bytes(orjson.dumps(done.as_json(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        shown = orjson.dumps(done.as_json(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        write_file(record, shown.decode())
     if json:
         print_json(done.as_json())
     if not done.succeeded:
@@ -77,8 +79,10 @@ def _read_task(path: Path) -> str:
 
     try:
         text = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}.") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: is not UTF-8 text.") from None
     if not text:
         raise ConfigError(f"{path}: holds no task.")
     return text

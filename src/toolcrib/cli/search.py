@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from toolcrib.cli.output import open_console, print_json
-from toolcrib.definitions import Json, JsonObject
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from toolcrib.crib import Crib
+    from toolcrib.definitions import Json, JsonObject
+    from toolcrib.discovery import SearchAnswer
 
 
 def search(
@@ -25,16 +28,19 @@ def search(
 
     Example: toolcrib search --tools tools.jsonl "open an issue" --explain
     """
-    from toolcrib.cli.cribs import open_crib
+    from toolcrib.cli.cribs import open_crib, use_crib
 
     flags: dict[str, Json] = {"tools.tool_search.enabled": "on"}
     if retrieval:
         flags["tools.tool_search.retrieval"] = retrieval
-    crib = open_crib(tools=tools, config=config, flags=flags)
-    session = crib.session()
-    answer = session.search(query, limit=limit)
-    ranking = crib.discovery.rank(session.catalog, query, limit=max(1, len(answer.names)), explain=explain)
-    evidence = {hit.key: dict(hit.evidence) for hit in ranking.hits}
+
+    async def look(crib: "Crib") -> "tuple[SearchAnswer, dict[str, dict[str, float]]]":
+        session = crib.session()
+        answer = session.search(query, limit=limit)
+        ranking = crib.discovery.rank(session.catalog, query, limit=max(1, len(answer.names)), explain=explain)
+        return answer, {hit.key: dict(hit.evidence) for hit in ranking.hits}
+
+    answer, evidence = use_crib(open_crib(tools=tools, config=config, flags=flags), look)
     matches = [
         _match(match, score, evidence.get(str(match["name"])) if explain else None)
         for match, score in zip(_matches(answer.body), answer.scores, strict=False)
@@ -52,12 +58,15 @@ def search(
         return
     console = open_console()
     if answer.abstained:
-        console.print(f"Nothing among {answer.body['total_available']} tools fits. {answer.body.get('hint', '')}")
+        nearest = answer.body.get("nearest")
+        names = ", ".join(str(name) for name in nearest) if isinstance(nearest, list) else ""
+        total = answer.body["total_available"]
+        console.print(f"Nothing among {total:,} tools fits.{f' Nearest, without fitting: {names}.' if names else ''}")
     for number, match in enumerate(matches, 1):
         _print_match(number, match, console)
 
 
-def _print_match(number: int, match: JsonObject, console: "Console") -> None:
+def _print_match(number: int, match: "JsonObject", console: "Console") -> None:
     from rich.text import Text
 
     from toolcrib.terminal import print_hanging
@@ -74,12 +83,12 @@ def _print_match(number: int, match: JsonObject, console: "Console") -> None:
         print_hanging(console, Text("    "), Text(text, style="dim"))
 
 
-def _matches(body: JsonObject) -> list[JsonObject]:
+def _matches(body: "JsonObject") -> "list[JsonObject]":
     found = body.get("matches")
     return [match for match in found if isinstance(match, dict)] if isinstance(found, list) else []
 
 
-def _match(match: JsonObject, score: float, evidence: dict[str, float] | None) -> JsonObject:
+def _match(match: "JsonObject", score: float, evidence: dict[str, float] | None) -> "JsonObject":
     renamed = {"toolset" if key == "source" else key: value for key, value in match.items()}
     shown: JsonObject = {**renamed, "score": round(score, 4)}
     return {**shown, "evidence": {name: round(value, 4) for name, value in evidence.items()}} if evidence else shown

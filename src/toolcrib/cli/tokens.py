@@ -1,15 +1,15 @@
 """`toolcrib tokens`: what definitions cost on every turn, and what tool search saves."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolcrib.assembly import Assembly
-from toolcrib.bridge import BRIDGE_TOOLSET
 from toolcrib.cli.output import open_console, print_json
-from toolcrib.definitions import JsonObject
-from toolcrib.tokens import estimate_tokens
+
+if TYPE_CHECKING:
+    from toolcrib.assembly import Assembly
+    from toolcrib.definitions import JsonObject
 
 
 def tokens(
@@ -40,8 +40,11 @@ def tokens(
         console.print(f"left out: {item.toolset}/{item.name}: {item.reason}")
 
 
-def token_report(assembly: Assembly) -> JsonObject:
+def token_report(assembly: "Assembly") -> "JsonObject":
     """The figures of an assembly, with the keys that scripts rely on."""
+    from toolcrib.bridge import BRIDGE_TOOLSET
+    from toolcrib.tokens import estimate_tokens
+
     catalog = assembly.catalog
     decision = assembly.decision
     visible = sum(
@@ -65,6 +68,6 @@ def token_report(assembly: Assembly) -> JsonObject:
     }
 
 
-def _number(report: JsonObject, key: str) -> int:
+def _number(report: "JsonObject", key: str) -> int:
     value = report[key]
     return value if isinstance(value, int) else 0

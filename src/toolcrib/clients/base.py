@@ -85,7 +85,7 @@ class ClientServer:
     type: Literal["stdio", "http", "sse"] = "stdio"
     disabled: bool = False
     include: tuple[str, ...] = ()
-    """Tools that the client lets through; all if empty."""
+    """Patterns of tools that the client lets through; all if empty."""
     exclude: tuple[str, ...] = ()
     obstacle: str | None = None
     """Why only the client itself can start it, if so: it then stays where it is."""
@@ -149,6 +149,8 @@ class Family:
     places: Callable[[Surroundings], Sequence[Place]]
     read: ReadServer
     write: WriteEntry = STANDARD_ENTRY
+    window_key: Section = ()
+    """Where its file says how large the model's context window is, if it can."""
     note: str = ""
     """What a person must do for a change to take effect."""
 

@@ -3,7 +3,8 @@
 User: `~/.codex/config.toml`, or in `CODEX_HOME`. Project: `.codex/config.toml` of a trusted project. TOML, a table
 `mcp_servers.<name>` each. Local: `command`, `args`, `env`, `env_vars` (names to pass on), `cwd`. Remote: `url`,
 `http_headers`, `env_http_headers` (header → variable), `bearer_token_env_var`. `enabled = false` switches one off;
-`enabled_tools` and `disabled_tools` choose tools. Nothing in the values refers to the environment.
+`enabled_tools` and `disabled_tools` choose tools. Nothing in the values refers to the environment. Beside the tables,
+`model_context_window` is the model's window, if set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,5 +65,6 @@ FAMILY = Family(
     places=places,
     read=read,
     write=write,
+    window_key=("model_context_window",),
     note="Start Codex anew.",
 )

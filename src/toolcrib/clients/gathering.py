@@ -23,8 +23,6 @@ class Gathered:
     """Name → why it is not started."""
     clients: Mapping[str, tuple[str, ...]]
     """Client → names of its servers."""
-    filters: Mapping[str, ClientServer]
-    """Name → the server, with what its client lets through."""
 
 
 def gather(configs: Iterable[ClientConfig], families: Sequence[Family]) -> Gathered:
@@ -32,19 +30,17 @@ def gather(configs: Iterable[ClientConfig], families: Sequence[Family]) -> Gathe
     entries: dict[str, JsonObject] = {}
     skipped: dict[str, str] = {}
     clients: dict[str, dict[str, None]] = {}
-    filters: dict[str, ClientServer] = {}
     known: dict[bytes, str] = {}
     for config in configs:
         for server in _behind(config, families):
             entry = gateway_entry(server)
-            key = canonical_json([entry, server.include, server.exclude, server.obstacle, server.disabled])
+            key = canonical_json([entry, server.obstacle, server.disabled])
             name = known.get(key)
             if name is None:
                 name = known[key] = _free_name(server.name, config.client, {*entries, *skipped})
                 reason = server.obstacle or ("it is switched off" if server.disabled else None)
                 if reason is None:
                     entries[name] = entry
-                    filters[name] = server
                 else:
                     skipped[name] = reason
             clients.setdefault(config.client, {})[name] = None
@@ -52,18 +48,7 @@ def gather(configs: Iterable[ClientConfig], families: Sequence[Family]) -> Gathe
         entries=entries,
         skipped=skipped,
         clients={client: tuple(names) for client, names in clients.items()},
-        filters=filters,
     )
-
-
-def let_through(server: ClientServer, definitions: Iterable[JsonObject]) -> list[JsonObject]:
-    """The tools that the client shows of a server."""
-    return [
-        definition
-        for definition in definitions
-        if (not server.include or definition.get("name") in server.include)
-        and definition.get("name") not in server.exclude
-    ]
 
 
 def _behind(config: ClientConfig, families: Sequence[Family]) -> Iterable[ClientServer]:

@@ -6,10 +6,11 @@ User: `~/.gemini/settings.json`. Project: `.gemini/settings.json`. JSON with com
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from toolcrib.clients.base import ClientServer, Family, Place, Surroundings
 from toolcrib.clients.servers import Keys, read_server
-from toolcrib.definitions import JsonObject
+from toolcrib.definitions import Json, JsonObject
 
 _SECTION = ("mcpServers",)
 
@@ -32,7 +33,17 @@ def read(name: str, raw: JsonObject) -> ClientServer:
     keys = Keys(
         url={"httpUrl": "http", "url": "sse"}, include="includeTools", exclude="excludeTools", bare_references=True
     )
-    return read_server(name, raw, keys)
+    # A name may have parameters after it, which do not count.
+    chosen = {key: _names(raw[key]) for key in ("includeTools", "excludeTools") if key in raw}
+    return replace(read_server(name, {**raw, **chosen}, keys), raw=raw)
+
+
+def _names(value: Json) -> Json:
+    return (
+        [item.partition("(")[0] if isinstance(item, str) else item for item in value]
+        if isinstance(value, list)
+        else value
+    )
 
 
 FAMILY = Family(

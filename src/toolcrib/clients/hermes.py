@@ -2,7 +2,7 @@
 
 `~/.hermes/config.yaml`, or in `HERMES_HOME`. YAML, key `mcp_servers`. Local: `command`, `args`, `env`. Remote: `url`,
 `headers`. `enabled: false` switches one off; `tools.include` and `tools.exclude` choose tools. `${NAME}` refers to the
-environment.
+environment. `model.context_length` is the model's window, if set.
 """
 
 from collections.abc import Sequence
@@ -32,5 +32,6 @@ FAMILY = Family(
     format="yaml",
     places=places,
     read=read,
+    window_key=("model", "context_length"),
     note="Type /reload-mcp, or start Hermes anew.",
 )

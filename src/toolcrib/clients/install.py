@@ -7,13 +7,13 @@ that the way back needs is on the disk.
 
 import difflib
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from toolcrib.clients.base import ENTRY, ClientConfig, ClientServer, Family
-from toolcrib.clients.editing import replace_servers
+from toolcrib.clients.editing import load_data, replace_servers
 from toolcrib.clients.files import decode, digest_of, encode_like, load_bytes, mode_of, place_of, remove, write_whole
 from toolcrib.clients.jsonc import TextError
 from toolcrib.clients.manifest import (
@@ -29,9 +29,12 @@ from toolcrib.clients.manifest import (
 )
 from toolcrib.clients.secrets import hide
 from toolcrib.clients.servers import gateway_entry, gateway_names, gateway_obstacle, variables_of
-from toolcrib.definitions import JsonObject
+from toolcrib.definitions import Json, JsonObject
 from toolcrib.errors import ConfigError
+from toolcrib.gate import threshold_tokens
 from toolcrib.intake.naming import nearest
+from toolcrib.limits import CLIENT_WINDOW_TOKENS
+from toolcrib.settings import ToolSearchSettings
 
 _DIGEST_CHARS = 8
 
@@ -42,6 +45,19 @@ class Staying:
 
     name: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The context window that the gate goes by, and who says so."""
+
+    tokens: int
+    origin: str
+
+    @property
+    def threshold(self) -> int:
+        """Tokens of definitions from which the gateway defers, unless its file says otherwise."""
+        return threshold_tokens(ToolSearchSettings(), self.tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +73,7 @@ class InstallPlan:
     gateway_files: tuple[tuple[Path, bytes], ...]
     moved: tuple[ClientServer, ...]
     staying: tuple[Staying, ...]
+    window: Window
     shared: bool
     """Whether the file may belong to others too, as that of a project does."""
 
@@ -72,7 +89,12 @@ class Launcher:
 
 
 def plan_install(
-    family: Family, configs: Sequence[ClientConfig], *, launcher: Launcher, only: Collection[str] = ()
+    family: Family,
+    configs: Sequence[ClientConfig],
+    *,
+    launcher: Launcher,
+    only: Collection[str] = (),
+    context: int | None = None,
 ) -> InstallPlan:
     """The plan for one client's file, given its mappings of servers. Raises `ConfigError`; nothing is changed."""
     path = configs[0].path.resolve()
@@ -80,6 +102,7 @@ def plan_install(
     _require_fresh(family, path, original, configs)
     _require_known(configs, only)
     text = decode(original, path)
+    window = find_window(family, text, context)
     new = text
     sections: list[MovedSection] = []
     files: list[tuple[Path, bytes]] = []
@@ -99,7 +122,8 @@ def plan_install(
             raise ConfigError(f"{path}:{place_of(new, error.offset)}: {error.message}; nothing was changed.") from None
         moved.extend(movable)
         named = gateway_names(movable)
-        files.append((file, gateway_content({name: gateway_entry(server) for name, server in named.items()})))
+        entries: JsonObject = {name: gateway_entry(server) for name, server in named.items()}
+        files.append((file, gateway_content(entries, window.tokens)))
         raw: dict[str, object] = {server.name: server.raw for server in movable}
         sections.append(MovedSection(section=config.section, servers=raw, pieces=tuple(pieces)))
     if not moved:
@@ -125,8 +149,21 @@ def plan_install(
         gateway_files=tuple(files),
         moved=tuple(moved),
         staying=tuple(staying),
+        window=window,
         shared=all(config.scope == "project" for config in configs) and len(configs[0].section) == 1,
     )
+
+
+def find_window(family: Family, text: str, context: int | None) -> Window:
+    """The window that the person gives, else that of the client's own file, else the usual one (S14)."""
+    if context is not None:
+        return Window(tokens=context, origin="as given")
+    value: Json = load_data(text, family.format) if family.window_key else None
+    for key in family.window_key:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return Window(tokens=value, origin=f"`{'.'.join(family.window_key)}`")
+    return Window(tokens=CLIENT_WINDOW_TOKENS, origin="the usual one")
 
 
 def part_servers(
@@ -211,6 +248,8 @@ def report_of(plan: InstallPlan) -> JsonObject:
         "moved": [server.name for server in plan.moved],
         "staying": [{"name": item.name, "reason": item.reason} for item in plan.staying],
         "gateway_files": [str(file) for file, _ in plan.gateway_files],
+        "context": plan.window.tokens,
+        "threshold_tokens": plan.window.threshold,
         "backup": str(backup_path(plan.path)),
         "shared": plan.shared,
     }

@@ -82,6 +82,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
     return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
 
 
-def gateway_content(servers: JsonObject) -> bytes:
-    """The gateway's file for these servers: JSON, which is YAML too."""
-    return msgspec.json.format(msgspec.json.encode({"mcpServers": servers}), indent=2) + b"\n"
+def gateway_content(servers: JsonObject, window: int) -> bytes:
+    """The gateway's file for these servers and the window of the client's model: JSON, which is YAML too."""
+    content: JsonObject = {"mcpServers": servers, "profiles": {"default": {"context": window}}}
+    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"

@@ -1,7 +1,7 @@
 """Any client that reads `.mcp.json` in a project's root, in the common format.
 
 JSON, key `mcpServers`. Local: `command`, `args`, `env`. Remote: `url`, `headers`, mostly with `type: http|sse`; what
-other clients call `serverUrl` and `httpUrl` is understood too.
+other clients call `serverUrl` and `httpUrl` is understood too, and so are the `include` and `exclude` of our own files.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,10 @@ def nearest_files(around: Surroundings) -> Sequence[Place]:
 
 def read(name: str, raw: JsonObject) -> ClientServer:
     """One entry of the file."""
-    return read_server(name, raw, Keys(url={"url": None, "serverUrl": None, "httpUrl": "http"}))
+    keys = Keys(
+        url={"url": None, "serverUrl": None, "httpUrl": "http"}, include="include", exclude="exclude", patterns=True
+    )
+    return read_server(name, raw, keys)
 
 
 FAMILY = Family(

@@ -1,8 +1,9 @@
 """Reading one server's entry: the keys that clients share, and the references that only some of them resolve.
 
 References to the environment become `${NAME}`, which the gateway resolves where it is a whole value. What only the
-client knows (`${input:…}`, `${workspaceFolder}`, an `envFile`) and what the gateway cannot say (a choice of tools, a
-reference inside a longer text) makes a server that stays with its client: moving it would break it in silence.
+client knows (`${input:…}`, `${workspaceFolder}`, an `envFile`) and what the gateway cannot say (a reference inside a
+longer text) makes a server that stays with its client: moving it would break it in silence. A choice of tools moves
+along, as patterns that mean exactly the names that the client lists.
 """
 
 import re
@@ -17,6 +18,8 @@ _ENV_REFERENCE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _BARE_REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _WHOLE_REFERENCE = re.compile(r"(?:(?:Bearer|Basic) )?\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
 _ANY_REFERENCE = re.compile(r"\$\{[^}]*\}")
+_SPECIAL = re.compile(r"([*?[])")
+"""What a pattern reads as more than itself."""
 _UNNAMEABLE = re.compile(r"[^A-Za-z0-9._-]+")
 _CLIENT_REFERENCE = re.compile(
     r"\$\{(input:[^}]*|command:[^}]*|config:[^}]*|workspaceFolder[^}]*|userHome|pathSeparator|/|file[A-Z][^}]*"
@@ -35,6 +38,8 @@ class Keys:
     headers: str = "headers"
     include: str | None = None
     exclude: str | None = None
+    patterns: bool = False
+    """Whether the tools that they choose are patterns, as in the gateway's own file, and not names."""
     bare_references: bool = False
     """Whether `$NAME` refers to the environment."""
 
@@ -56,8 +61,8 @@ def read_server(name: str, raw: JsonObject, keys: Keys | None = None) -> ClientS
             headers=_mapping(raw.get(known.headers), known.headers),
             type=_transport(raw.get("type"), address, transport),
             disabled=raw.get("disabled") is True or raw.get("enabled") is False,
-            include=_texts(raw.get(known.include), known.include) if known.include else (),
-            exclude=_texts(raw.get(known.exclude), known.exclude) if known.exclude else (),
+            include=_chosen(raw, known.include, known),
+            exclude=_chosen(raw, known.exclude, known),
         )
     except ValueError as error:
         return ClientServer(name=name, raw=raw, obstacle=str(error))
@@ -95,8 +100,6 @@ def gateway_obstacle(server: ClientServer) -> str | None:
     """Why the server cannot stand in the gateway's file as it is, if so."""
     if server.obstacle is not None:
         return server.obstacle
-    if server.include or server.exclude:
-        return "the client lets only some of its tools through"
     for text in (server.command or "", server.cwd or "", *server.args):
         found = _ANY_REFERENCE.search(text)
         if found:
@@ -146,6 +149,10 @@ def gateway_entry(server: ClientServer) -> JsonObject:
         entry = {"type": server.type, "url": server.url}
         if server.headers:
             entry["headers"] = dict(server.headers)
+    if server.include:
+        entry["include"] = list(server.include)
+    if server.exclude:
+        entry["exclude"] = list(server.exclude)
     return entry
 
 
@@ -167,6 +174,14 @@ def _transport(
     if named in {"http", "streamable-http", "streamable_http", "streamableHttp"}:
         return "http"
     return implied or ("sse" if address.rstrip("/").endswith("/sse") else "http")
+
+
+def _chosen(raw: JsonObject, key: str | None, keys: Keys) -> tuple[str, ...]:
+    """The tools under a key, as patterns."""
+    names = _texts(raw.get(key), key) if key else ()
+    if key == keys.include and raw.get(key or "") == []:
+        raise ValueError(f"its `{key}` lets no tool through")
+    return names if keys.patterns else tuple(_SPECIAL.sub(r"[\1]", name) for name in names)
 
 
 def _text(value: Json, key: str) -> str | None:

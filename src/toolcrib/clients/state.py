@@ -58,6 +58,13 @@ def client_states(families: Iterable[Family], around: Surroundings) -> tuple[Cli
     return (*states.values(), *problems)
 
 
+def gateway_files(families: Iterable[Family], around: Surroundings) -> tuple[Path, ...]:
+    """The files that installations gave the gateway here, each once. Raises `ConfigError`."""
+    found = (manifest for family in families for _, manifest in find_installed(family, around))
+    files = (Path(file.path) for manifest in found for file in manifest.gateway_files)
+    return tuple(dict.fromkeys(file for file in files if file.is_file()))
+
+
 def _installed_state(path: Path, original: str, written: str) -> State:
     if not backup_path(path).is_file() or digest_of(load_bytes(backup_path(path))) != original:
         return "backup lost"

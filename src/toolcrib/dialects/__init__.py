@@ -28,7 +28,7 @@ def require_dialect(name: str) -> Dialect:
 def detect_tool_dialect(raw: Mapping[str, Json]) -> DialectName:
     """The dialect that a definition is written in, by the key that only this one has."""
     function = raw.get("function")
-    if isinstance(function, dict) or isinstance(function, Mapping):  # noqa: SIM101 - the first is five times faster
+    if isinstance(function, (dict, Mapping)):
         return "openai_chat"
     if "input_schema" in raw:
         return "anthropic"

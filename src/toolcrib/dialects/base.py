@@ -65,7 +65,7 @@ def parts_of(raw: Mapping[str, Json], *, schema_key: str, annotations: Json = No
     if description is not None and not isinstance(description, str):
         raise DefinitionError(f"`description` of `{name}` must be a string, not {kind_of(description)}")
     schema = raw.get(schema_key)
-    if not (schema is None or isinstance(schema, dict) or isinstance(schema, Mapping)):
+    if not (schema is None or isinstance(schema, (dict, Mapping))):
         raise DefinitionError(f"`{schema_key}` of `{name}` must be a JSON Schema object, not {kind_of(schema)}")
     return ToolParts(
         name=name,

@@ -133,7 +133,7 @@ def check_gate(views: Iterable[ProfileView]) -> Iterator[Check]:
             state="ok",
             text=(f"profile {view.profile}: {verdict}, {view.tokens:,} tokens per turn ({_why(decision)}; {text})."),
             action=(
-                f"set `profiles.{view.profile}.context` to the window of your model"
+                f"set `profiles.{view.profile}.context` to the window of your model: it is taken for 200,000 or more"
                 if decision.window is None and decision.reason in {"over_threshold", "below_threshold"}
                 else None
             ),

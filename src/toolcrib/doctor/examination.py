@@ -71,13 +71,13 @@ async def examine(
     *,
     path: Path | None,
     changed: Sequence[tuple[str, str, str]],
-    clients: Sequence[ClientState],
+    clients: Sequence[ClientState] | None,
     environ: Mapping[str, str],
     context: int | None = None,
     wait_s: float = DOCTOR_START_S,
     heard: Callable[[str], None] = lambda name: None,
 ) -> Diagnosis:
-    """The check-up of one configuration. Raises `ConfigError`."""
+    """The check-up of one configuration, and of the clients if they are given. Raises `ConfigError`."""
     settings = loaded.settings
     retriever = HybridRetriever()
     lock = path.parent / (settings.lock or LOCK_NAME) if path else None
@@ -116,7 +116,7 @@ async def examine(
         *check_pins(settings.pins, lock=lock, drifts=drifts),
         *check_screening(settings.screening, held_back=held_back, findings=findings),
         *check_skipped(skipped),
-        *check_clients(clients),
+        *(check_clients(clients) if clients is not None else ()),
     )
     intake: JsonObject = {
         "held_back": [{"toolset": item.toolset, "name": item.name, "reason": item.reason} for item in held_back],

@@ -1,5 +1,6 @@
 """The page for a person: what is wrong first in each section, each with its next step; plain text in a pipe."""
 
+from collections.abc import Sequence
 from itertools import groupby
 
 from rich.console import Console
@@ -19,13 +20,16 @@ _WORST: tuple[State, ...] = ("wrong", "note", "ok")
 _MARK_WIDTH = 6
 
 
-def render(diagnosis: Diagnosis, console: Console) -> None:
-    """Prints the whole page."""
-    for section, checks in groupby(diagnosis.checks, key=lambda check: check.section):
-        console.print(Text(section, style="bold"))
-        for check in sorted(checks, key=lambda check: _WORST.index(check.state)):
-            _print_check(check, console)
-    wrong = sum(check.state == "wrong" for check in diagnosis.checks)
+def render(diagnoses: Sequence[Diagnosis], console: Console) -> None:
+    """Prints the whole page: one configuration after the other."""
+    for number, diagnosis in enumerate(diagnoses):
+        if number:
+            console.print()
+        for section, checks in groupby(diagnosis.checks, key=lambda check: check.section):
+            console.print(Text(section, style="bold"))
+            for check in sorted(checks, key=lambda check: _WORST.index(check.state)):
+                _print_check(check, console)
+    wrong = sum(check.state == "wrong" for diagnosis in diagnoses for check in diagnosis.checks)
     console.print()
     if wrong:
         console.print(Text(f"{wrong} thing{'' if wrong == 1 else 's'} to put right.", style="bold red"))

@@ -47,7 +47,7 @@ def read_tools(path: Path) -> list[PlainDocument]:
         seen[document.key] = number
         documents.append(document)
     if not documents:
-        raise CorpusError(f"{path}:1: no tools")
+        raise CorpusError(f"{path}: holds no tools.")
     return documents
 
 
@@ -71,7 +71,7 @@ def read_queries(path: Path) -> list[Query]:
             )
         )
     if not queries:
-        raise CorpusError(f"{path}:1: no queries")
+        raise CorpusError(f"{path}: holds no queries.")
     return queries
 
 
@@ -109,14 +109,14 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Json]]]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise CorpusError(f"{path}:1: cannot be read ({error.strerror or type(error).__name__})") from error
+        raise CorpusError(f"{path}: cannot be read: {error.strerror or type(error).__name__}.") from error
     for number, line in enumerate(content.split(b"\n"), 1):
         if not line.strip():
             continue
         try:
             row = cast(Json, json.loads(line))
         except (ValueError, RecursionError) as error:
-            raise CorpusError(f"{path}:{number}: not JSON ({error})") from error
+            raise CorpusError(f"{path}:{number}: is no valid JSON: {error}.") from error
         if not isinstance(row, dict):
             raise CorpusError(f"{path}:{number}: a JSON object is expected")
         yield number, row

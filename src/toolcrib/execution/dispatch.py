@@ -4,14 +4,16 @@ At most so many calls run at once in the process, in one toolset and in one sess
 nor a hanging server takes everything. A source may throw whatever it likes: here it becomes an answer.
 """
 
-import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from toolcrib.definitions import Call, JsonObject, Result
 from toolcrib.errors import CallError, DeadlineExceeded, SourceUnavailable, TooBusy, ToolFailed
+from toolcrib.execution.deadlines import Deadlines
+from toolcrib.execution.places import Places
 from toolcrib.limits import QUEUE_WAIT_S
 from toolcrib.settings import LimitSettings
 
@@ -70,8 +72,7 @@ class Exchange(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallContext:
+class CallContext(Struct, frozen=True, kw_only=True):
     """What a source is told besides the call."""
 
     deadline_s: float
@@ -96,19 +97,20 @@ class Dispatcher:
 
     def __init__(self, limits: LimitSettings) -> None:
         self._limits = limits
-        self._all = asyncio.Semaphore(limits.concurrency_global)
-        self._toolsets: dict[str, asyncio.Semaphore] = {}
+        self._all = Places(limits.concurrency_global)
+        self._toolsets: dict[str, Places] = {}
+        self._deadlines = Deadlines()
 
-    def session_places(self) -> asyncio.Semaphore:
+    def session_places(self) -> Places:
         """The places of one session; it passes them with each of its calls."""
-        return asyncio.Semaphore(self._limits.concurrency_per_session)
+        return Places(self._limits.concurrency_per_session)
 
     async def run(
         self,
         runner: Runner,
         call: Call,
         report: ReportProgress,
-        places: asyncio.Semaphore,
+        places: Places,
         exchange: Exchange | None = None,
     ) -> Result:
         """The tool's result. Raises `CallError`."""
@@ -116,7 +118,7 @@ class Dispatcher:
         deadline_s = call.tool.traits.deadline_s or self._limits.call_deadline_s
         context = CallContext(deadline_s=deadline_s, report=report, principal=call.principal, exchange=exchange)
         try:
-            async with asyncio.timeout(deadline_s):
+            with self._deadlines.within(deadline_s):
                 return await runner.call(call, context)
         except CallError:
             raise
@@ -132,29 +134,30 @@ class Dispatcher:
             logger.debug("a tool failed", extra={"tool": call.tool.name}, exc_info=True)
             raise ToolFailed(f"`{call.tool.name}` failed: {_describe(error)}", detail=repr(error)) from None
         finally:
-            for semaphore in held:
-                semaphore.release()
+            for place in held:
+                place.give()
 
-    async def _take(self, call: Call, places: asyncio.Semaphore) -> tuple[asyncio.Semaphore, ...]:
+    async def _take(self, call: Call, places: Places) -> Sequence[Places]:
         """A place in the session, the toolset and the process, in that order; the narrowest waits first."""
         toolset = self._toolsets.get(call.tool.toolset)
         if toolset is None:
-            toolset = self._toolsets[call.tool.toolset] = asyncio.Semaphore(self._limits.concurrency_per_toolset)
+            toolset = self._toolsets[call.tool.toolset] = Places(self._limits.concurrency_per_toolset)
         wanted = (places, toolset, self._all)
-        if not any(semaphore.locked() for semaphore in wanted):
-            # Nobody waits: each of these returns at once, and no clock has to be set.
-            for semaphore in wanted:
-                await semaphore.acquire()
+        held: list[Places] = []
+        for place in wanted:
+            if not place.take():
+                break
+            held.append(place)
+        if len(held) == len(wanted):
             return wanted
-        held: list[asyncio.Semaphore] = []
         try:
-            async with asyncio.timeout(QUEUE_WAIT_S):
-                for semaphore in wanted:
-                    await semaphore.acquire()
-                    held.append(semaphore)
+            with self._deadlines.within(QUEUE_WAIT_S):
+                for place in wanted[len(held) :]:
+                    await place.wait()
+                    held.append(place)
         except BaseException as error:
-            for semaphore in held:
-                semaphore.release()
+            for place in held:
+                place.give()
             if isinstance(error, TimeoutError):
                 text = f"Too many calls are under way; `{call.tool.name}` was not run. Try again later."
                 raise TooBusy(text) from None

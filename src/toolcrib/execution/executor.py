@@ -7,13 +7,12 @@ from a stage can be read from its position in `stages`.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 import orjson
 from msgspec import Struct, structs
 
-from toolcrib.activity import Activity, Event, Outcome, shape_of
+from toolcrib.activity import Activity, Event, Outcome, Trace, shape_of
 from toolcrib.bridge import Invocation
 from toolcrib.definitions import Call, Json, JsonObject, Result, Tool, json_chars, text_result
 from toolcrib.errors import CallError, DeadlineExceeded, ToolFailed
@@ -29,6 +28,7 @@ from toolcrib.execution.hooks import (
     run_checkpoints,
     run_guardrails,
 )
+from toolcrib.execution.places import Places
 from toolcrib.execution.results import limit_result, note_repairs
 from toolcrib.execution.validation import Validator
 from toolcrib.tokens import estimate_tokens
@@ -40,7 +40,7 @@ class Holder(Protocol):
     id: str
     principal: str
     policy: ApprovalPolicy | None
-    places: asyncio.Semaphore
+    places: Places
 
     def require_tool(self, invocation: Invocation) -> Tool:
         """The real tool, if the session may have it now. Raises `CallError`."""
@@ -60,6 +60,7 @@ class Run(Struct, frozen=True, kw_only=True):
     exchange: Exchange | None = None
     """Who called, where the call is relayed from another MCP client."""
     call: Call | None = None
+    trace: Trace | None = None
     result: Result | None = None
 
     @property
@@ -70,6 +71,13 @@ class Run(Struct, frozen=True, kw_only=True):
         return self.call
 
     @property
+    def traced(self) -> Trace:
+        """What its events have in common, from the first stage on."""
+        if self.trace is None:
+            raise AssertionError("the scope stage comes first")
+        return self.trace
+
+    @property
     def answered(self) -> Result:
         """The result; there is one from dispatch on."""
         if self.result is None:
@@ -77,8 +85,7 @@ class Run(Struct, frozen=True, kw_only=True):
         return self.result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class Done(Struct, frozen=True, kw_only=True):
     """What became of a call."""
 
     result: Result
@@ -133,13 +140,16 @@ class Executor:
 
     async def run(self, run: Run) -> Done:
         """Takes one call through the stages. Never raises for what the call did; cancellation passes."""
-        started = self._clock()
+        clock, note = self._clock, self._activity.note_stage
+        started = since = clock()
         stage = "scope"
         try:
-            for name, step in self.stages:
-                stage, since = name, self._clock()
+            for stage, step in self.stages:
                 run = await step(run)
-                self._record(run, stage, "ok", since)
+                now = clock()
+                shown = self._shown(run.bound.arguments) if stage == "dispatch" else None
+                note(run.traced, stage, "ok", now - since, shown)
+                since = now
         except CallError as error:
             outcome: Outcome = "failed" if isinstance(error, ToolFailed | DeadlineExceeded) else "refused"
             self._record(run, stage, outcome, started, error=error)
@@ -150,15 +160,24 @@ class Executor:
         return self._finish(run, run.answered, started, "failed" if run.answered.is_error else "ok", None)
 
     async def _scope(self, run: Run) -> Run:
-        tool = run.holder.require_tool(run.invocation)
+        invocation, holder = run.invocation, run.holder
+        tool = holder.require_tool(invocation)
         call = Call(
             id=run.id,
             tool=tool,
-            arguments=run.invocation.arguments,
-            route=run.invocation.route,
-            principal=run.holder.principal,
+            arguments=invocation.arguments,
+            route=invocation.route,
+            principal=holder.principal,
         )
-        return structs.replace(run, call=call)
+        trace = Trace(
+            session=holder.id,
+            principal=holder.principal,
+            call_id=run.id,
+            tool=tool.name,
+            toolset=tool.toolset,
+            route=invocation.route,
+        )
+        return structs.replace(run, call=call, trace=trace)
 
     async def _validate(self, run: Run) -> Run:
         checked = self._checked(run.bound)
@@ -172,7 +191,7 @@ class Executor:
         changed = await run_before(self._hooks, run.bound)
         if changed is None:
             return run
-        return structs.replace(run, call=self._checked(replace(run.bound, arguments=changed)))
+        return structs.replace(run, call=self._checked(structs.replace(run.bound, arguments=changed)))
 
     async def _approve(self, run: Run) -> Run:
         await self._approvals.require(run.bound, run.exchange, own=run.holder.policy)
@@ -213,11 +232,19 @@ class Executor:
         checked = self._validator.check(call.tool, call.arguments)
         if checked.arguments is call.arguments and not checked.notes:
             return call
-        return replace(call, arguments=checked.arguments, notes=(*call.notes, *checked.notes))
+        return structs.replace(call, arguments=checked.arguments, notes=(*call.notes, *checked.notes))
 
     def _finish(self, run: Run, result: Result, started: float, outcome: Outcome, error: CallError | None) -> Done:
-        self._record(run, "done", outcome, started, tokens=estimate_tokens(_chars(result)), code=result.code)
+        tokens = estimate_tokens(_chars(result))
+        if run.trace is not None:
+            took = self._clock() - started
+            self._activity.note_stage(run.trace, "done", outcome, took, tokens=tokens, code=result.code)
+        else:
+            self._record(run, "done", outcome, started, tokens=tokens, code=result.code)
         return Done(result=result, tool=run.call.tool if run.call else None, error=error)
+
+    def _shown(self, arguments: JsonObject) -> Json:
+        return arguments if self._show_values else shape_of(arguments)
 
     def _record(
         self,
@@ -233,9 +260,7 @@ class Executor:
     ) -> None:
         call = run.call
         arguments: JsonObject = call.arguments if call else run.invocation.arguments
-        shown: Json = None
-        if stage == "dispatch" or error is not None:
-            shown = arguments if self._show_values else shape_of(arguments)
+        shown = self._shown(arguments) if stage == "dispatch" or error is not None else None
         self._activity.record(
             Event(
                 stage=stage,

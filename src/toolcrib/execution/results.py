@@ -1,6 +1,6 @@
 """Results reach the model whole, or cut with a note that says how much is missing. Never silently shorter."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from toolcrib.definitions import JsonObject, Result
 from toolcrib.dialects.mcp import open_result

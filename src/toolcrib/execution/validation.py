@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import jsonschema_rs
 import orjson
+from msgspec import Struct
 
 from toolcrib.definitions import Json, JsonObject, Tool
 from toolcrib.dialects.base import kind_of
@@ -26,8 +27,7 @@ _ERRORS_SHOWN = 5
 _MESSAGE_MAX_CHARS = 600
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class Checked(Struct, frozen=True, kw_only=True):
     """Arguments that fit, and what was repaired in them."""
 
     arguments: JsonObject

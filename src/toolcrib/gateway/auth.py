@@ -63,6 +63,8 @@ class TokenFile:
             facts = self.path.stat()
         except FileNotFoundError:
             return ()
+        except OSError as error:
+            raise ConfigError(f"{self.path}: cannot be read: {error.strerror or error}.") from None
         key = (facts.st_mtime_ns, facts.st_size)
         if self._read is not None and self._read[0] == key:
             return self._read[1]
@@ -115,12 +117,15 @@ class TokenFile:
         return found
 
     def _write(self, entries: Sequence[TokenEntry]) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(list(entries))))
-        temporary.replace(self.path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(msgspec.json.format(msgspec.json.encode(list(entries))))
+            temporary.replace(self.path)
+        except OSError as error:
+            raise ConfigError(f"{self.path}: cannot be written: {error.strerror or error}.") from None
         self._read = None
 
 

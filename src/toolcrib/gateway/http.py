@@ -10,15 +10,15 @@ import ipaddress
 import logging
 import socket
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 import orjson
-import uvicorn
 from msgspec import UnsetType
 
 from toolcrib.assembly import Assembly
@@ -28,22 +28,13 @@ from toolcrib.errors import ConfigError
 from toolcrib.gateway.auth import Failures, TokenFile
 from toolcrib.gateway.changes import ChangeFeed
 from toolcrib.gateway.envelope import require_envelope
+from toolcrib.gateway.http_connections import HttpServer, Take
+from toolcrib.gateway.http_replies import STATUS, Reply
 from toolcrib.gateway.http_sessions import HttpSession, HttpSessions
-from toolcrib.gateway.http_streams import (
-    STATUS,
-    Receive,
-    Scope,
-    Send,
-    Stream,
-    respond,
-    send_body,
-    send_error,
-    stream_only,
-)
+from toolcrib.gateway.http_wire import Head, Refused
 from toolcrib.gateway.profiles import Principal
 from toolcrib.gateway.relay import Client, ClientExchange
 from toolcrib.gateway.server import Gateway
-from toolcrib.limits import DRAIN_S, REQUEST_MAX_BYTES, REQUEST_READ_S
 from toolcrib.settings import Settings
 from toolcrib.sources.handshake import (
     LEGACY_VERSIONS,
@@ -72,20 +63,11 @@ logger = logging.getLogger("toolcrib.gateway")
 ENDPOINT = "/mcp"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-_ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
-
-
-class Refused(Exception):
-    """A request that ends before anything happened."""
-
-    def __init__(self, status: int, message: str, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
-        super().__init__(message)
-        self.status = status
-        self.headers = list(headers)
+_ROUTING = ("mcp-protocol-version", "mcp-method", "mcp-name")
 
 
 class HttpApp:
-    """The ASGI application."""
+    """What the gateway answers over HTTP."""
 
     def __init__(
         self,
@@ -107,24 +89,14 @@ class HttpApp:
         self._failures = Failures()
         self._annotated: WeakKeyDictionary[Assembly, Mapping[str, Tool]] = WeakKeyDictionary()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
-        if scope["type"] != "http":
-            return
-        headers = _fold(scope)
-        try:
-            self._require_host(headers)
-            path = scope["path"]
-            if path == "/health":
-                await send_body(send, 200, b'{"status":"ok"}')
-                return
-            if path != ENDPOINT:
-                raise Refused(404, "There is nothing here.")
-            principal = self._require_principal(scope, headers)
-            await self._route(scope, headers, principal, receive, send)
-        except Refused as error:
-            body = orjson.dumps({"error": str(error)})
-            await send_body(send, error.status, body, error.headers)
+    def open(self, head: Head) -> Take:
+        """What takes the body of a request, if it is let in. Raises `Refused`."""
+        self._require_host(head.headers)
+        if head.path == "/health":
+            return _healthy
+        if head.path != ENDPOINT:
+            raise Refused(404, "There is nothing here.")
+        return self._route(head, self._require_principal(head))
 
     # Who asks
 
@@ -140,9 +112,9 @@ class HttpApp:
         if not local and origin.lower().rstrip("/") not in self._origins:
             raise Refused(403, "Pages of this origin may not talk to the gateway: add it to `gateway.origins`.")
 
-    def _require_principal(self, scope: Scope, headers: Mapping[str, str]) -> Principal:
-        address = str((scope.get("client") or ("?",))[0])
-        given = headers.get("authorization")
+    def _require_principal(self, head: Head) -> Principal:
+        address = head.address
+        given = head.headers.get("authorization")
         if given is None and self._anonymous is not None:
             return self._anonymous
         if self._failures.is_blocked(address):
@@ -162,30 +134,21 @@ class HttpApp:
 
     # What is asked
 
-    async def _route(
-        self, scope: Scope, headers: Mapping[str, str], principal: Principal, receive: Receive, send: Send
-    ) -> None:
-        match scope["method"]:
-            case "POST":
-                await self._post(scope, headers, principal, receive, send)
-            case "GET" if headers.get("mcp-protocol-version") != MODERN_VERSION:
-                await self._listen(headers, principal, receive, send)
-            case "DELETE" if headers.get("mcp-protocol-version") != MODERN_VERSION:
-                self.sessions.end(self._session(headers, principal))
-                await send_body(send, 200)
-            case _:
-                allowed = b"POST" if headers.get("mcp-protocol-version") == MODERN_VERSION else b"GET, POST, DELETE"
-                raise Refused(405, "This method is not served here.", [(b"allow", allowed)])
+    def _route(self, head: Head, principal: Principal) -> Take:
+        headers = head.headers
+        modern = headers.get("mcp-protocol-version") == MODERN_VERSION
+        if head.method == "POST":
+            _require_types(headers)
+            return partial(self._post, head, principal)
+        if modern or head.method not in ("GET", "DELETE"):
+            allowed = b"POST" if modern else b"GET, POST, DELETE"
+            raise Refused(405, "This method is not served here.", [(b"allow", allowed)])
+        if head.method == "GET" and "text/event-stream" not in headers.get("accept", ""):
+            raise Refused(406, "Accept text/event-stream.")
+        session = self._session(headers, principal)
+        return partial(self._listen if head.method == "GET" else self._end, session)
 
-    async def _post(
-        self, scope: Scope, headers: Mapping[str, str], principal: Principal, receive: Receive, send: Send
-    ) -> None:
-        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            raise Refused(415, "The body must be application/json.")
-        accepted = headers.get("accept", "")
-        if "*/*" not in accepted and not ("application/json" in accepted and "text/event-stream" in accepted):
-            raise Refused(406, "Accept both application/json and text/event-stream.")
-        body = await _read_body(headers, receive)
+    def _post(self, head: Head, principal: Principal, body: bytes, reply: Reply) -> None:
         identifier: Identifier | None = None
         try:
             envelope = read_envelope(body)
@@ -194,49 +157,46 @@ class HttpApp:
             params = read_object(envelope.params)
             require_distinct_keys(body, envelope, params)
             meta = params.get("_meta")
-            version = headers.get("mcp-protocol-version")
+            version = head.headers.get("mcp-protocol-version")
             if version == MODERN_VERSION or (isinstance(meta, Mapping) and META_VERSION in meta):
-                await self._modern(scope, headers, principal, envelope, identifier, params, receive, send)
+                self._modern(head, principal, envelope, identifier, params, reply)
             else:
-                await self._legacy(headers, principal, envelope, identifier, params, receive, send)
+                self._legacy(head.headers, principal, envelope, identifier, params, reply)
         except RpcError as error:
-            await send_error(send, STATUS.get(error.code, 400), error, identifier)
+            reply.send_error(STATUS.get(error.code, 400), error, identifier)
 
     # The stateless era
 
-    async def _modern(
+    def _modern(
         self,
-        scope: Scope,
-        headers: Mapping[str, str],
+        head: Head,
         principal: Principal,
         envelope: Envelope,
         identifier: Identifier | None,
         params: JsonObject,
-        receive: Receive,
-        send: Send,
+        reply: Reply,
     ) -> None:
         if isinstance(envelope.method, UnsetType):
             raise RpcError(INVALID_REQUEST, "A client sends requests here, no answers.")
         method = envelope.method
         if isinstance(envelope.id, UnsetType):
-            await send_body(send, 202)
+            reply.send(202)
             return
         if identifier is None:
             raise RpcError(INVALID_REQUEST, "`id` must be a number or a text.")
-        _require_routing(scope, headers, method, params)
+        _require_routing(head, method, params)
         require_envelope(params)
         meta = cast("JsonObject", params["_meta"])
         client = self._gateway.open_client(
             principal, "modern", version=MODERN_VERSION, capabilities=cast("JsonObject", meta[META_CAPABILITIES])
         )
         if method == "tools/call":
-            self._require_params(client, params, headers)
-        stream = Stream()
+            self._require_params(client, params, head.headers)
         if method == "subscriptions/listen":
-            work = self._changes.serve(client, identifier, params, stream.push)
+            work = self._changes.serve(client, identifier, params, reply.push)
         else:
-            work = self._gateway.answer(client, method, params, ClientExchange(client, params, stream))
-        await respond(work, identifier, stream, receive, send, statuses=STATUS)
+            work = self._gateway.answer(client, method, params, ClientExchange(client, params, reply))
+        reply.run(work, identifier, statuses=STATUS)
 
     def _require_params(self, client: Client, params: JsonObject, headers: Mapping[str, str]) -> None:
         """Headers that mirror arguments say what the arguments say, for every tool that the client was shown."""
@@ -253,22 +213,21 @@ class HttpApp:
 
     # The era of sessions
 
-    async def _legacy(
+    def _legacy(
         self,
         headers: Mapping[str, str],
         principal: Principal,
         envelope: Envelope,
         identifier: Identifier | None,
         params: JsonObject,
-        receive: Receive,
-        send: Send,
+        reply: Reply,
     ) -> None:
         if envelope.method == "initialize" and identifier is not None:
             version, capabilities, answer = self._gateway.initialize(params)
             client = self._gateway.open_client(principal, "legacy", version=version, capabilities=capabilities)
             session = self.sessions.open(client)
             body = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (orjson.dumps(identifier), answer)
-            await send_body(send, 200, body, [(b"mcp-session-id", session.id.encode())])
+            reply.send(200, body, [(b"mcp-session-id", session.id.encode())])
             return
         session = self._session(headers, principal)
         client = session.client
@@ -277,15 +236,13 @@ class HttpApp:
             raise RpcError(INVALID_REQUEST, "This protocol version is not spoken here.")
         if isinstance(envelope.method, UnsetType):
             _settle(client, envelope)
-            await send_body(send, 202)
+            reply.send(202)
         elif identifier is None:
             self._notified(session, envelope.method, params)
-            await send_body(send, 202)
+            reply.send(202)
         else:
-            stream = Stream()
-            exchange = ClientExchange(client, params, stream)
-            work = self._cancellable(session, identifier, envelope.method, params, exchange)
-            await respond(work, identifier, stream, receive, send)
+            exchange = ClientExchange(client, params, reply)
+            reply.run(self._cancellable(session, identifier, envelope.method, params, exchange), identifier)
 
     async def _cancellable(
         self, session: HttpSession, identifier: Identifier, method: str, params: JsonObject, exchange: ClientExchange
@@ -311,14 +268,15 @@ class HttpApp:
                 session.cancelled.add(identifier)
                 task.cancel()
 
-    async def _listen(self, headers: Mapping[str, str], principal: Principal, receive: Receive, send: Send) -> None:
-        if "text/event-stream" not in headers.get("accept", ""):
-            raise Refused(406, "Accept text/event-stream.")
-        session = self._session(headers, principal)
+    def _listen(self, session: HttpSession, body: bytes, reply: Reply) -> None:
         if session.stream is not None:
             session.stream.close()
-        session.stream = Stream()
-        await stream_only(session.stream, receive, send)
+        session.stream = reply
+        reply.begin_stream()
+
+    def _end(self, session: HttpSession, body: bytes, reply: Reply) -> None:
+        self.sessions.end(session)
+        reply.send(200)
 
     def _session(self, headers: Mapping[str, str], principal: Principal) -> HttpSession:
         identifier = headers.get("mcp-session-id")
@@ -330,9 +288,16 @@ class HttpApp:
         return session
 
 
-def _fold(scope: Scope) -> Mapping[str, str]:
-    # Blanks around a value are no part of it; parsers differ in whether they leave them.
-    return {name.decode("latin-1"): value.decode("latin-1").strip(" \t") for name, value in scope["headers"]}
+def _healthy(body: bytes, reply: Reply) -> None:
+    reply.send(200, b'{"status":"ok"}')
+
+
+def _require_types(headers: Mapping[str, str]) -> None:
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise Refused(415, "The body must be application/json.")
+    accepted = headers.get("accept", "")
+    if "*/*" not in accepted and not ("application/json" in accepted and "text/event-stream" in accepted):
+        raise Refused(406, "Accept both application/json and text/event-stream.")
 
 
 def _host_of(value: str) -> str:
@@ -345,10 +310,10 @@ def _host_of(value: str) -> str:
     return name.lower() if not port or port.isdigit() else ""
 
 
-def _require_routing(scope: Scope, headers: Mapping[str, str], method: str, params: JsonObject) -> None:
+def _require_routing(head: Head, method: str, params: JsonObject) -> None:
     """The headers that those in between route by say what the body says (F7)."""
-    names = [name for name, _ in scope["headers"] if name in _ROUTING]
-    if len(names) != len(set(names)):
+    headers = head.headers
+    if not head.repeated.isdisjoint(_ROUTING):
         raise RpcError(HEADER_MISMATCH, "A routing header occurs twice.")
     meta = params.get("_meta")
     if isinstance(meta, Mapping) and META_VERSION in meta and headers.get("mcp-protocol-version") != meta[META_VERSION]:
@@ -367,39 +332,6 @@ def _settle(client: Client, envelope: Envelope) -> None:
         client.settle(identifier, bytes(envelope.result), None)
     elif not isinstance(envelope.error, UnsetType):
         client.settle(identifier, None, read_error(envelope.error))
-
-
-async def _read_body(headers: Mapping[str, str], receive: Receive) -> bytes:
-    """The body, refused before it is whole if it is too long, and given up if it comes too slowly (E3)."""
-    declared = headers.get("content-length", "0")
-    if not declared.isdigit() or int(declared[:12]) > REQUEST_MAX_BYTES:
-        raise Refused(413, f"A body has at most {REQUEST_MAX_BYTES} bytes.")
-    parts: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(REQUEST_READ_S):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise Refused(400, "The client went away.")
-                part = message.get("body", b"")
-                size += len(part)
-                if size > REQUEST_MAX_BYTES:
-                    raise Refused(413, f"A body has at most {REQUEST_MAX_BYTES} bytes.")
-                parts.append(part)
-                if not message.get("more_body"):
-                    return b"".join(parts)
-    except TimeoutError:
-        raise Refused(408, "The body came too slowly.") from None
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn, with the signals left to whoever runs it."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """Captures nothing."""
-        yield
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -444,40 +376,17 @@ async def serve_http(
     """Serves HTTP until told to stop. Raises `ConfigError`."""
     host, port = parse_address(options.http or "")
     app = open_app(gateway, changes, options, settings, host)
-    config = uvicorn.Config(
-        app,
-        host=host,
-        port=port,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        server_header=False,
-        timeout_graceful_shutdown=int(DRAIN_S),
-        h11_max_incomplete_event_size=64 * 1024,
-    )
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         raise ConfigError(f"{options.http} cannot be listened on: {error.strerror}; use another port.") from None
-    server = _Server(config)
-
-    async def end() -> None:
+    server = HttpServer(app)
+    await server.listen(listening)
+    shown = f"[{host}]" if ":" in host else host
+    logger.info("listening on http://%s:%d%s", shown, listening.getsockname()[1], ENDPOINT)
+    try:
         await stop.wait()
+    finally:
         app.sessions.close()
         changes.close()
-        server.should_exit = True
-
-    async def announce() -> None:
-        while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
-            await asyncio.sleep(0.02)
-        bound = server.servers[0].sockets[0].getsockname()[1]
-        shown = f"[{host}]" if ":" in host else host
-        logger.info("listening on http://%s:%d%s", shown, bound, ENDPOINT)
-
-    tasks = [asyncio.ensure_future(end()), asyncio.ensure_future(announce())]
-    try:
-        await server.serve(sockets=[listening])
-    finally:
-        for task in tasks:
-            task.cancel()
+        await server.close()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from toolcrib.gateway.changes import ChangeFeed, Subscription
-from toolcrib.gateway.http_streams import Stream
+from toolcrib.gateway.http_replies import Reply
 from toolcrib.gateway.profiles import Principal
 from toolcrib.gateway.relay import Client
 from toolcrib.limits import SESSION_IDLE_S, SESSIONS_MAX
@@ -25,7 +25,7 @@ class HttpSession:
     id: str
     client: Client
     used_at: float
-    stream: Stream | None = None
+    stream: Reply | None = None
     """Where messages that belong to no request go, while the client listens."""
     subscription: Subscription | None = None
     running: "dict[Identifier, asyncio.Task[object]]" = field(default_factory=dict[Identifier, "asyncio.Task[object]"])

@@ -7,6 +7,7 @@ for the question that was asked of this very client.
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol, cast
@@ -28,6 +29,14 @@ _CAPABILITY = {
     "elicitation/create": "elicitation",
     "roots/list": "roots",
 }
+
+
+class Desk(Protocol):
+    """Where questions for a client wait that cannot be asked at once."""
+
+    async def ask(self, method: str, params: bytes) -> bytes:
+        """The client's answer, when it comes back with it."""
+        ...
 
 
 class Channel(Protocol):
@@ -79,6 +88,17 @@ class ClientExchange:
         self._answers: JsonObject = {
             key: params[key] for key in ("inputResponses", "requestState") if params.get(key) is not None
         }
+        self.desk: Desk | None = None
+        """Where questions for a stateless client go."""
+
+    def go_on_as(self, other: "ClientExchange") -> None:
+        """The client came back in another request: from now on it is reached there."""
+        self._channel, self._meta, self._token = other._channel, other._meta, other._token
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether the client said that it answers any kind of question."""
+        return any(capability in self._client.capabilities for capability in _CAPABILITY.values())
 
     @property
     def era(self) -> Era:
@@ -123,20 +143,29 @@ class ClientExchange:
 
     def progress(self, params: JsonObject) -> None:
         """Passes on how far the call has come, under the client's own token."""
-        self._channel.push(notification_line("notifications/progress", {**params, "progressToken": self._token}))
+        self._tell(notification_line("notifications/progress", {**params, "progressToken": self._token}))
 
     def notify(self, method: str, params: bytes) -> None:
         """Passes on a log message, if it is as grave as the client wants them."""
         if method == "notifications/message" and not self._wants_message(params):
             return
-        self._channel.push(notification_line(method, orjson.Fragment(params)))
+        self._tell(notification_line(method, orjson.Fragment(params)))
+
+    def _tell(self, message: bytes) -> None:
+        """Sends what need not arrive: a client that left must not disturb the server that speaks."""
+        with suppress(ConnectionError):
+            self._channel.push(message)
 
     async def ask(self, method: str, params: bytes) -> bytes:
         """Asks the client. Raises `RpcError` if it cannot be asked or refuses."""
         client = self._client
         capability = _CAPABILITY.get(method)
-        if client.era != "legacy" or capability is None or capability not in client.capabilities:
+        if capability is None or capability not in client.capabilities:
             raise RpcError(METHOD_NOT_FOUND, f"The client does not offer {method}.")
+        if client.era == "modern":
+            if self.desk is None:
+                raise RpcError(METHOD_NOT_FOUND, f"The client cannot be asked for {method} during this request.")
+            return await self.desk.ask(method, params)
         identifier = f"toolcrib-{next(client.asked)}"
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         client.questions[identifier] = future

@@ -73,7 +73,7 @@ async def run_gateway(options: Options) -> None:
         level=logging.DEBUG if options.verbose else logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
-    for noisy in ("httpx2", "httpcore2", "asyncio", "uvicorn"):
+    for noisy in ("httpx2", "httpcore2", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     path = _config_path(options)
     settings = gateway_settings(load_settings(path))

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import count
 from typing import cast
 
 import orjson
@@ -19,8 +20,10 @@ from toolcrib.dialects.mcp import write_result
 from toolcrib.errors import CallError, SourceError, SourceRefused, ToolNotAvailable
 from toolcrib.execution.dispatch import Era
 from toolcrib.execution.executor import Done
+from toolcrib.execution.places import Places
 from toolcrib.gateway.approvals import InputNeeded
 from toolcrib.gateway.library import Library
+from toolcrib.gateway.parking import Parking
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
 from toolcrib.gateway.relay import LEVELS, Client, ClientExchange
 from toolcrib.sources.handshake import LEGACY_VERSIONS, META_SERVER, MODERN_VERSION, own_info
@@ -45,10 +48,13 @@ class Gateway:
         self.crib = crib
         self.profiles = profiles
         self.library = Library(crib)
+        self.parking = Parking()
         self.startup_wait_s = crib.settings.gateway.startup_wait
         self.in_flight = 0
         """Requests under way."""
-        self._places: dict[str, asyncio.Semaphore] = {}
+        self._mark, self._numbers = secrets.token_hex(2), count(1)
+        """What calls are named after in the feed: apart from those of another process, and in their order."""
+        self._places: dict[str, Places] = {}
         self._settled = False
         self._methods: Mapping[str, tuple[frozenset[Era], Handler]] = {
             "server/discover": (_MODERN, self._discover),
@@ -118,7 +124,13 @@ class Gateway:
             raise RpcError(METHOD_NOT_FOUND, f"There is no method {method[:80]}.")
         self.in_flight += 1
         try:
-            return self._complete(client, await handler(client, params, exchange))
+            if self.parking.concerns(client, method, exchange):
+                result = await self.parking.run(
+                    client, method, params, exchange, lambda: self._begin(handler, client, params, exchange)
+                )
+            else:
+                result = await handler(client, params, exchange)
+            return self._complete(client, result)
         except SourceRefused as error:
             raise RpcError(error.rpc_code, error.rpc_message, cast("Json", error.rpc_data)) from None
         except CallError as error:
@@ -127,6 +139,9 @@ class Gateway:
             raise RpcError(INTERNAL_ERROR, f"The server cannot be reached now: {error}") from None
         finally:
             self.in_flight -= 1
+
+    async def _begin(self, handler: Handler, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
+        return await handler(client, params, exchange)
 
     def _complete(self, client: Client, result: bytes) -> bytes:
         """The result with the one field that every modern one has, if a server of the old era left it out."""
@@ -212,7 +227,9 @@ class Gateway:
         name = params.get("name")
         if not isinstance(name, str) or not name:
             raise RpcError(INVALID_PARAMS, "`name` must be the name of a tool.")
-        call = ModelCall(id=secrets.token_hex(4), name=name, arguments=params.get("arguments"), dialect="mcp")
+        call = ModelCall(
+            id=f"{self._mark}{next(self._numbers):x}", name=name, arguments=params.get("arguments"), dialect="mcp"
+        )
         done = await client.session.relay(call, exchange)
         if isinstance(done.error, ToolNotAvailable) and not self._settled:
             await self.wait_settled()

@@ -55,7 +55,7 @@ def freeze_tool(
     aliases: Iterable[str] = (),
 ) -> Tool:
     """The frozen tool of one definition. Raises `DefinitionError` with a reason that names the place."""
-    if not (isinstance(raw, dict) or isinstance(raw, Mapping)):  # noqa: SIM101 - the first answers five times faster
+    if not isinstance(raw, (dict, Mapping)):
         raise DefinitionError(f"a definition must be a JSON object, not {kind_of(raw)}")
     definition = cast("JsonObject", raw)
     encoded = _encode(definition)

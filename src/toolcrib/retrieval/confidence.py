@@ -1,8 +1,9 @@
 """Turns the signals of one search into the probability that its best hit is meant, and decides to abstain.
 
-Two lines over the same signals: how likely the first hit is right (fitted on the development sets by
-`python -m bench.calibration`), and whether anything fits. The second is kept plain, nearness here against nearness
-elsewhere: a fitted line did better on the sets it was fitted on, and worse on the project's own corpus.
+Two lines over the same signals, both fitted on the development sets by `python -m bench.calibration`: how likely the
+first hit is right, and whether anything fits. What counts for the second is how near this index is against how near
+tools elsewhere are; how much of a difference is needed depends on both and on how much the query says, since a
+query of two words is near or far by chance.
 
 Invariant: no single word decides. A word that the index does not know lowers what words can say, never what meaning
 says; so a filler or unknown word cannot empty an answerable query (X2).
@@ -24,6 +25,8 @@ class Signals:
     """The best word score, as a share of what the query could have been worth."""
     lead: float
     """How far the best fused score is ahead of the fifth."""
+    length: float
+    """How much the query says: the logarithm of one more than its words that are not grammar."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +38,21 @@ class Line:
     words: float
     lead: float
     offset: float
+    both: float = 0.0
+    """Of `nearest` times `elsewhere`."""
+    length: float = 0.0
+    length_nearest: float = 0.0
+    """Of `length` times `nearest`."""
+    length_elsewhere: float = 0.0
 
     def value(self, signals: Signals) -> float:
         """The sum."""
         return (
             self.offset
-            + self.nearest * signals.nearest
-            + self.elsewhere * signals.elsewhere
+            + (self.nearest + self.length_nearest * signals.length) * signals.nearest
+            + (self.elsewhere + self.length_elsewhere * signals.length) * signals.elsewhere
+            + self.both * signals.nearest * signals.elsewhere
+            + self.length * signals.length
             + self.words * signals.words
             + self.lead * signals.lead
         )
@@ -51,16 +62,21 @@ class Line:
 class Calibration:
     """How signals become decisions."""
 
-    first_right: Line = Line(nearest=4.9, elsewhere=-2.75, words=0.25, lead=3.1, offset=-2.9)
+    first_right: Line = Line(nearest=8.96, elsewhere=-5.26, words=-0.22, lead=3.76, offset=-4.32)
     """Log odds that the first hit is right."""
-    fits: Line = Line(nearest=1.0, elsewhere=-1.0, words=0.1, lead=0.0, offset=0.0)
-    """The greater, the more likely that something fits: how much nearer this index is than tools at large."""
-    floor: float = -0.16
-    """Below this value of `fits` the search abstains, unless it is sure for one of the two reasons below."""
-    sure_meaning: float = 0.35
-    """Nearness here from which on something fits, however much better tools elsewhere would."""
-    sure_words: float = 0.3
-    """Share of the query's words that one tool holds from which on something fits."""
+    fits: Line = Line(
+        nearest=3.45, elsewhere=-7.8, words=0.0, lead=0.0, offset=1.71,
+        both=6.45, length=-0.69, length_nearest=3.1, length_elsewhere=-1.65,
+    )  # fmt: skip
+    """The greater, the more likely that something fits."""
+    floor: float = -0.46
+    """Below this value of `fits` the search abstains."""
+    floor_short: float = -1.1
+    """The floor for a query that says little: the same value of `fits` is chance there more often."""
+    short: float = math.log1p(5.5)
+    """Length below which a query says little: five words without the grammatical ones."""
+    sure_words: float = 0.5
+    """Share of what the query's words are worth that one tool holds from which on something fits."""
 
     def confidence(self, signals: Signals) -> float:
         """How likely the best hit is what was meant, 0 to 1."""
@@ -68,5 +84,5 @@ class Calibration:
 
     def abstains(self, signals: Signals) -> bool:
         """Whether nothing fits."""
-        sure = signals.nearest >= self.sure_meaning or signals.words >= self.sure_words
-        return not sure and self.fits.value(signals) < self.floor
+        floor = self.floor_short if signals.length < self.short else self.floor
+        return signals.words < self.sure_words and self.fits.value(signals) < floor

@@ -1,14 +1,13 @@
 """Decides how words and meaning add up to one score.
 
-Words are worth their sum over the square root of what the query could have been worth: neither the share of
-the best hit (which makes a poor match look perfect) nor the plain sum (which lets long queries drown
-meaning). Meaning is the cosine. A query that states several needs is also looked up clause by clause, and a
-document may take part of the clause that suits it best.
+Words are worth their plain sum, in a small fixed unit; meaning is the cosine. So a long query, which tells much by its
+words, leans on them, and a short one, whose single shared word may be a coincidence, leans on meaning. A share of what the
+query could have been worth does the opposite, and the share of the best hit makes a poor match look perfect. A query that
+states several needs is also looked up clause by clause, and a document may take part of the clause that suits it best.
 
 Invariant: without meaning (no model, or no word that it knows) the order is that of words alone.
 """
 
-import math
 import re
 from dataclasses import dataclass
 
@@ -27,8 +26,8 @@ _CLAUSE_MIN_WORDS = 3
 class FusionWeights:
     """How the parts count; a zero switches a part off."""
 
-    words: float = 0.25
-    """Words, against a meaning of 1."""
+    words: float = 0.04
+    """One unit of the word score (BM25), against a cosine of 1."""
     meaning: float = 1.0
     clauses: float = 0.4
     """How much of what its best clause adds a document takes."""
@@ -40,9 +39,9 @@ def clauses(query: str) -> tuple[str, ...]:
     return tuple(parts[:QUERY_MAX_CLAUSES]) if len(parts) > 1 else ()
 
 
-def fuse(words: Floats, meaning: Floats, best_clause: Floats | None, *, mass: float, weights: FusionWeights) -> Floats:
-    """One score per row from the scores of words (whose query was worth `mass`) and of meaning."""
-    fused = words * np.float32(weights.words / math.sqrt(mass)) if mass > 0.0 else np.zeros_like(words)
+def fuse(words: Floats, meaning: Floats, best_clause: Floats | None, weights: FusionWeights) -> Floats:
+    """One score per row from the scores of words and of meaning."""
+    fused = words * np.float32(weights.words)
     fused += meaning * np.float32(weights.meaning)
     if best_clause is not None:
         fused += np.maximum(best_clause - meaning, np.float32(0.0)) * np.float32(weights.clauses)

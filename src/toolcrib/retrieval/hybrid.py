@@ -7,6 +7,7 @@ Invariant: `Ranking.mode` names what was applied. A name always wins: meaning ne
 name the query is.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Protocol
@@ -132,7 +133,7 @@ class HybridIndex:
         fused = self._fused(query, match, meaning)
         signals = self._signals(query, match, meaning, fused)
         scores = lift_named(fused, match.named)
-        found = select(scores, self._lexical.documents.__getitem__, limit=limit, rival=self._lexical.rival)
+        found = select(scores, self._lexical.documents.get, limit=limit, rival=self._lexical.rival)
         confidence = 1.0 if match.named else round(self._calibration.confidence(signals), 4)
         if not found or (not match.named and self._calibration.abstains(signals)):
             return self._nothing(query, found, limit, confidence)
@@ -156,7 +157,7 @@ class HybridIndex:
     def _fused(self, query: str, match: Match, meaning: Floats) -> Floats:
         parts = clauses(query) if self._weights.clauses else ()
         best_clause = np.maximum.reduce([self._meaning(part) for part in parts]) if parts else None
-        fused = fuse(match.scores, meaning, best_clause, mass=match.mass, weights=self._weights)
+        fused = fuse(match.scores, meaning, best_clause, self._weights)
         gone = self._lexical.postings.gone
         if len(gone):
             fused[gone] = meaning[gone] = 0.0
@@ -172,6 +173,7 @@ class HybridIndex:
             elsewhere=nearest if self._cohort is None else self._cohort.nearness(query),
             words=float(match.scores.max(initial=0.0)) / mass if mass > 0.0 else 0.0,
             lead=float(best.max() - best.min()),
+            length=math.log1p(sum(word.telling for word in match.words)),
         )
 
     def _meaning(self, query: str) -> Floats:
@@ -186,8 +188,7 @@ class HybridIndex:
         return Ranking(hits=(), abstained=True, confidence=round(confidence, 4), nearest=nearest, mode="hybrid")
 
     def _evidence(self, document: Document, match: Match, score: float) -> dict[str, float]:
-        scale = self._weights.words / match.mass**0.5 if match.mass > 0.0 else 0.0
         parts = self._lexical.evidence(document, match, None)
-        evidence = {name: round(value * scale, 4) for name, value in parts.items()}
+        evidence = {name: round(value * self._weights.words, 4) for name, value in parts.items()}
         evidence["meaning"] = round(score - sum(evidence.values()), 4)
         return evidence

@@ -8,11 +8,12 @@ Invariant: the ranking is a pure function of the set of documents and the query;
 key. Prevents that an answer depends on what was indexed before, or on the order in which sources answered.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import is_
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,9 @@ from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHAR
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
 from toolcrib.retrieval.base import Document, Grouped, Hit, Ranking
 from toolcrib.retrieval.forward import Stretch
-from toolcrib.retrieval.postings import Floats, Postings, Segment, build_segment, count_terms
+from toolcrib.retrieval.postings import Floats, build_segment, count_terms
 from toolcrib.retrieval.query import QueryWeights, Weigher, Word
+from toolcrib.retrieval.reading import Postings, SegmentReader
 from toolcrib.retrieval.selection import RIVAL_SHARE, select
 from toolcrib.retrieval.text import normal_name
 
@@ -38,7 +40,7 @@ class _Base:
     groups: tuple[tuple[Document, ...], ...]
     documents: tuple[Document, ...]
     """The documents of all groups."""
-    segment: Segment
+    reader: SegmentReader
     analyser: Analyser
 
 
@@ -83,16 +85,18 @@ class LexicalRetriever:
 
     def _build(self, groups: tuple[tuple[Document, ...], ...]) -> "_Parts":
         given = tuple(chain.from_iterable(groups))
-        segment = build_segment(self._read(given))
-        self._base = _Base(groups=groups, documents=given, segment=segment, analyser=self._analyser)
-        return None, self._whole(segment), ByRow(given, ())
+        reader = self._reader(given)
+        self._base = _Base(groups=groups, documents=given, reader=reader, analyser=self._analyser)
+        return None, self._whole(reader), ByRow(given, ())
 
-    def _whole(self, segment: Segment) -> Postings:
-        none = np.empty(0, dtype=np.intp)
-        return Postings(impacts=self._impacts, base=segment, added=build_segment(self._read(())), gone=none)
+    def _reader(self, documents: Sequence[Document]) -> SegmentReader:
+        return SegmentReader(build_segment(self._read(documents)), self._impacts)
 
     def _read(self, documents: Sequence[Document]) -> Stretch:
         return self._analyser.forward.take(self._analyser.analyse(documents))
+
+    def _whole(self, reader: SegmentReader) -> Postings:
+        return Postings(base=reader, added=self._reader(()), gone=np.empty(0, dtype=np.intp))
 
     def _amend(self, groups: tuple[tuple[Document, ...], ...]) -> "_Parts | None":
         base = self._base
@@ -107,7 +111,7 @@ class LexicalRetriever:
         head, tail, after = head + first, tail + last, after[first : len(after) - last]
         before = range(head, len(old) - tail)
         if not before and not after:
-            return None, self._whole(base.segment), ByRow(old, ())
+            return None, self._whole(base.reader), ByRow(old, ())
         if max(len(before), len(after)) > max(DELTA_MIN_DOCUMENTS, DELTA_MAX_SHARE * len(old)):
             return None
         kept = {old[row].digest: row for row in before}
@@ -121,9 +125,8 @@ class LexicalRetriever:
             window.append(row)
         gone = sorted(kept.values())
         postings = Postings(
-            impacts=self._impacts,
-            base=base.segment,
-            added=build_segment(self._read(added)),
+            base=base.reader,
+            added=self._reader(added),
             gone=np.array(gone, dtype=np.intp),
             gone_terms=count_terms(self._read([old[row] for row in gone])),
         )
@@ -134,11 +137,13 @@ class LexicalRetriever:
 class ByRow:
     """The document of a row: first those of the base, then the added ones."""
 
-    __slots__ = ("added", "base")
+    __slots__ = ("added", "base", "get")
 
     def __init__(self, base: tuple[Document, ...], added: tuple[Document, ...]) -> None:
         self.base = base
         self.added = added
+        self.get: Callable[[int], Document] = self.__getitem__ if added else base.__getitem__
+        """The document of a row, by the shortest way."""
 
     def __getitem__(self, row: int) -> Document:
         size = len(self.base)
@@ -148,8 +153,7 @@ class ByRow:
 _Parts = tuple[NDArray[np.int64] | None, Postings, ByRow]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class Match(NamedTuple):
     """What the words and the names of an index say to one query, row by row."""
 
     words: Sequence[Word]
@@ -161,7 +165,7 @@ class Match:
     @property
     def mass(self) -> float:
         """What a document that held every word could be worth, roughly."""
-        return sum(word.mass for word in self.words)
+        return sum([word.mass for word in self.words])
 
 
 class LexicalIndex:
@@ -202,18 +206,18 @@ class LexicalIndex:
             return Ranking(hits=(), abstained=False, confidence=0.0)
         match = self.match(query)
         scores = lift_named(match.scores, match.named)
-        found = select(scores, self._documents.__getitem__, limit=limit, rival=self.rival)
+        found = select(scores, self._documents.get, limit=limit, rival=self.rival)
         if not found:
             return self.by_substring(query, limit)
-        hits = tuple(
+        hits = [
             Hit(
                 key=document.key,
                 score=score,
                 evidence=self.evidence(document, match, score) if explain else {},
             )
             for score, document in found
-        )
-        return Ranking(hits=hits, abstained=False, confidence=lexical_confidence(match, found[0][0]))
+        ]
+        return Ranking(hits=tuple(hits), abstained=False, confidence=lexical_confidence(match, found[0][0]))
 
     def match(self, query: str) -> Match:
         """Scores every row for a query."""
@@ -250,12 +254,11 @@ class LexicalIndex:
     def _named(self, query: str) -> dict[int, int]:
         wanted = name_hash(query[:QUERY_MAX_CHARS])
         named: dict[int, int] = {}
-        if wanted:
-            for kind, row in self.postings.named(wanted):
-                names = names_of(self._documents[row])
-                if normal_name(names[kind]) == normal_name(query[:QUERY_MAX_CHARS]):
-                    exact = 1 if query.strip() in names else 0
-                    named[row] = max(named.get(row, 0), NAME_RANKS[kind] + exact)
+        for kind, row in self.postings.named(wanted) if wanted else ():
+            names = names_of(self._documents[row])
+            if normal_name(names[kind]) == normal_name(query[:QUERY_MAX_CHARS]):
+                exact = 1 if query.strip() in names else 0
+                named[row] = max(named.get(row, 0), NAME_RANKS[kind] + exact)
         return named
 
 
@@ -270,7 +273,10 @@ def lift_named(scores: Floats, named: Mapping[int, int]) -> Floats:
 
 def lexical_confidence(match: Match, best: float) -> float:
     """How likely the first hit is meant, from words alone: the share of what the query asks that it holds."""
-    return 1.0 if match.named else min(1.0, best / match.mass) if match.mass > 0.0 else 0.0
+    if match.named:
+        return 1.0
+    mass = match.mass
+    return min(1.0, best / mass) if mass > 0.0 else 0.0
 
 
 def _ends(first: tuple[object, ...], second: tuple[object, ...]) -> tuple[int, int]:

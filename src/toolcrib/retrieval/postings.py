@@ -1,15 +1,10 @@
 """Postings of many documents in flat arrays: for each term the rows that hold it, with their impacts.
 
-A `Segment` never changes after it was built, so any number of indexes may share one. `Postings` are one large
-segment, the rows of it that are gone, and a small segment of what came since: changing one of 20,000
-documents costs what one document costs.
-
-Invariant: `Postings` answer exactly as one fresh segment of the living rows would; only row numbers differ.
+A `Segment` never changes after it was built, so any number of indexes may share one; `reading` is how queries use it.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,13 +37,11 @@ class Segment:
         """How many rows hold a term."""
         return int(self.starts[number + 1] - self.starts[number]) if number + 1 < len(self.starts) else 0
 
-    def add(self, total: Floats, number: int, worth: Floats) -> None:
-        """Adds to the rows that hold the term what `worth` says of their codes."""
+    def span(self, number: int) -> slice:
+        """Where the postings of a term stand."""
         if number + 1 >= len(self.starts):
-            return
-        start, stop = self.starts[number], self.starts[number + 1]
-        if start < stop:
-            np.add.at(total, self.documents[start:stop], worth[self.codes[start:stop]])
+            return slice(0, 0)
+        return slice(int(self.starts[number]), int(self.starts[number + 1]))
 
 
 def build_segment(held: Stretch) -> Segment:
@@ -68,62 +61,6 @@ def build_segment(held: Stretch) -> Segment:
         codes=packed.astype(np.uint8),
         names=np.ascontiguousarray(held.names.T),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Postings:
-    """A base segment, without some of its rows, and with some rows added after it."""
-
-    impacts: Floats
-    """The impact that each code stands for."""
-    base: Segment
-    added: Segment
-    gone: NDArray[np.intp]
-    """Rows of the base that no longer count."""
-    gone_terms: Counter[int] = field(default_factory=Counter[int])
-    """In how many of the gone rows each term occurs."""
-
-    @property
-    def rows(self) -> int:
-        """Rows in all, the gone ones included; added ones are numbered after the base."""
-        return self.base.rows + self.added.rows
-
-    @property
-    def living(self) -> int:
-        """Rows that count."""
-        return self.rows - len(self.gone)
-
-    def holding(self, number: int) -> int:
-        """How many living rows hold a term."""
-        return self.base.holding(number) - self.gone_terms[number] + self.added.holding(number)
-
-    def accumulate(self, weighted: Sequence[tuple[int, float]]) -> Floats:
-        """The sum of weighted impacts for every row; gone rows get 0."""
-        total = np.zeros(self.rows, dtype=np.float32)
-        base, added = total[: self.base.rows], total[self.base.rows :]
-        for number, weight in weighted:
-            worth = self.impacts * np.float32(weight)
-            self.base.add(base, number, worth)
-            if self.added.rows:
-                self.added.add(added, number, worth)
-        if len(self.gone):
-            total[self.gone] = 0.0
-        return total
-
-    def named(self, wanted: int) -> list[tuple[int, int]]:
-        """Kind of name and row of every living row that has a name with the given hash."""
-        # All kinds in one pass: nearly every query names nothing.
-        found = _places(self.base.names, wanted)
-        if found and len(self.gone):
-            gone = set(self.gone.tolist())
-            found = [(kind, row) for kind, row in found if row not in gone]
-        late = _places(self.added.names, wanted) if self.added.rows else []
-        return [*found, *((kind, row + self.base.rows) for kind, row in late)]
-
-
-def _places(names: NDArray[np.uint32], wanted: int) -> list[tuple[int, int]]:
-    same = names == wanted
-    return [(int(kind), int(row)) for kind, row in zip(*np.nonzero(same), strict=True)] if same.any() else []
 
 
 def count_terms(held: Stretch) -> Counter[int]:

@@ -10,14 +10,14 @@ Invariant: weights depend on the query and on counts of living rows alone.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from toolcrib.limits import QUERY_MAX_TERMS, QUERY_WORDS_CACHED
 from toolcrib.retrieval.analysis import Analyser
-from toolcrib.retrieval.postings import Postings
-from toolcrib.retrieval.salience import salience_table
+from toolcrib.retrieval.reading import Postings
+from toolcrib.retrieval.salience import GRAMMATICAL, salience_table
 from toolcrib.retrieval.text import family, query_terms
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -52,6 +52,8 @@ class Word:
     """What the word is worth if a document holds exactly it."""
     numbers: tuple[tuple[int, float], ...]
     """Term numbers that answer to the word, with their weights; empty if the index knows none."""
+    telling: bool = True
+    """Whether the word says anything by itself; grammatical words do not, nor do two words put together."""
 
 
 class Weigher:
@@ -77,7 +79,7 @@ class Weigher:
                 if whole not in unique:
                     numbers = self._forms(whole, family(whole), self._weights.joined)
                     if numbers:
-                        found.append(Word(text=whole, mass=0.0, numbers=numbers))
+                        found.append(Word(text=whole, mass=0.0, numbers=numbers, telling=False))
         return found
 
     def _word(self, term: str) -> Word:
@@ -97,7 +99,8 @@ class Weigher:
             numbers = self._misspelt(term)
         own = self._analyser.vocabulary.get(term)
         mass = self._worth(key, 0 if own is None else self._postings.holding(own))
-        return Word(text=term, mass=mass, numbers=numbers)
+        telling = self._weights.salience.get(key, 1.0) > GRAMMATICAL
+        return Word(text=term, mass=mass, numbers=numbers, telling=telling)
 
     def _worth(self, key: str, holding: int) -> float:
         rarity = math.log(1.0 + (self._rows - holding + 0.5) / (holding + 0.5))
@@ -136,20 +139,19 @@ class Weigher:
         if not (_MISSPELT_MIN_CHARS <= len(term) <= _MISSPELT_MAX_CHARS and term.isascii() and term.isalpha()):
             return ()
         vocabulary, holding = self._analyser.vocabulary, self._postings.holding
-        known = [(holding(vocabulary[word]), word) for word in one_slip_away(term) if word in vocabulary]
+        known = [(holding(vocabulary[word]), word) for word in one_slip_away(term, vocabulary)]
         count, word = max(known, default=(0, ""))
         return self._forms(word, family(word), self._weights.misspelt) if count else ()
 
 
-def one_slip_away(word: str) -> set[str]:
-    """Words that one missing, extra, wrong or swapped letter after the first makes of a word."""
+def one_slip_away(word: str, among: Container[str]) -> set[str]:
+    """Those words `among` others that one missing, extra, wrong or swapped letter after the first makes of a word."""
     found: set[str] = set()
     for at in range(1, len(word) + 1):
         head, tail = word[:at], word[at:]
-        found.update(head + letter + tail for letter in _LETTERS)
+        found.update([other for letter in _LETTERS if (other := head + letter + tail) in among])
         if tail:
-            found.add(head + tail[1:])
-            found.update(head + letter + tail[1:] for letter in _LETTERS)
-        if len(tail) > 1:
-            found.add(head + tail[1] + tail[0] + tail[2:])
+            rest = tail[1:]
+            found.update([other for letter in _LETTERS if (other := head + letter + rest) in among])
+            found.update([other for other in (head + rest, head + rest[:1] + tail[:1] + rest[1:]) if other in among])
     return found - {word}

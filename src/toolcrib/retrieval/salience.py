@@ -8,7 +8,8 @@ prints that part). Nothing is ever removed: a query of such words alone still fi
 Invariant: every word counts more than 0 and at most 1.
 """
 
-_GRAMMATICAL = 0.03
+GRAMMATICAL = 0.03
+"""What a word counts that only holds a sentence together."""
 _GRAMMAR = (
     "a about after all also am an and any are as at be been befor being between but by can could d did "
     "do doe done dur each for from had has have he here how i if in into is it its just ll m may me "
@@ -33,4 +34,4 @@ _LEARNED = {
 def salience_table() -> dict[str, float]:
     """The words (as families) that count less than in full; all others count 1."""
     table = {word: percent / 100 for percent, words in _LEARNED.items() for word in words.split()}
-    return table | dict.fromkeys(_GRAMMAR.split(), _GRAMMATICAL)
+    return table | dict.fromkeys(_GRAMMAR.split(), GRAMMATICAL)

@@ -6,7 +6,6 @@ fill an answer, while a query that only one toolset can answer still gets all it
 alone.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -17,6 +16,15 @@ from toolcrib.retrieval.base import Document
 
 RIVAL_SHARE = 0.75
 Scored = tuple[float, Document]
+_Ranked = tuple[float, str, Document]
+"""Less is better: the negative score, the key, and the document itself, which is never compared: keys are unique."""
+
+_SHARES = (0.6, 0.4, 0.25, 0.15, 0.05, 0.0)
+"""Shares of the best score above which rows are looked for, until there are enough: nearly always the first or second
+leaves little to sort."""
+
+_FEW_ROWS = 1_000
+"""Rows up to which all of them are sorted out at once."""
 
 
 def select(
@@ -27,53 +35,76 @@ def select(
     rival: float = RIVAL_SHARE,
 ) -> list[Scored]:
     """The `limit` best documents with positive scores, best first."""
-    pool = limit * 4
+    pool = limit
     while True:
         rows = best_rows(scores, pool)
-        ranked = sorted(((float(scores[row]), document(row)) for row in rows), key=_order)
+        documents = list(map(document, rows))
+        keys = [found.key for found in documents]
+        ranked = sorted(zip((-scores[rows]).tolist(), keys, documents, strict=True))
         chosen, held = _shared_out(ranked, limit)
-        if len(chosen) == limit or len(rows) < pool or pool >= SELECTION_MAX_ROWS:
+        full = len(chosen) == limit
+        if full and not held:
+            return chosen
+        # The first look is at the best alone; whoever wants to displace them has to be among four times as many.
+        if pool > limit and (full or len(rows) < pool or pool >= SELECTION_MAX_ROWS):
             return _settled(chosen, held, limit, rival)
-        pool *= 8
+        pool = limit * 4 if pool == limit else pool * 8
 
 
 def best_rows(scores: NDArray[np.float32], limit: int) -> list[int]:
     """Rows of at least the `limit` best positive scores, ties at the edge included."""
-    top = float(scores.max(initial=0.0))
-    if top <= 0.0:
-        return []
+    if len(scores) <= limit:
+        return (scores > 0.0).nonzero()[0].tolist()
+    rows = _near_best(scores, limit)
+    values = scores[rows]
+    if len(rows) > limit:
+        rows = rows[values >= _edge(values, limit)]
+    return rows.tolist()
+
+
+def _near_best(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
+    """Rows with positive scores, `limit` of the best among them if there are as many: few, where rows are many."""
+    if len(scores) <= _FEW_ROWS:
+        edge = _edge(scores, limit)
+        return ((scores >= edge) if edge > 0.0 else (scores > 0.0)).nonzero()[0]
+    top = scores[scores.argmax()]
     rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
-    for share in (0.5, 0.2, 0.0):
-        rows = np.flatnonzero(scores > np.float32(top * share))
+    for share in _SHARES if top > 0.0 else ():
+        rows = (scores > top * np.float32(share)).nonzero()[0]
         if len(rows) >= limit:
             break
-    if len(rows) > limit:
-        values = scores[rows]
-        edge = np.partition(values, len(values) - limit)[len(values) - limit]
-        rows = rows[values >= edge]
-    return rows.tolist()
+    return rows
+
+
+def _edge(values: NDArray[np.float32], limit: int) -> np.float32:
+    """The `limit`-th best value."""
+    place = len(values) - limit
+    ordered = values.copy()
+    ordered.partition(place)
+    return ordered[place]
+
+
+def _shared_out(ranked: Sequence[_Ranked], limit: int) -> tuple[list[Scored], list[Scored]]:
+    most = (limit + 1) // 2
+    taken: dict[str, int] = {}
+    chosen: list[Scored] = []
+    held: list[Scored] = []
+    for negative, _, document in ranked:
+        toolset = document.toolset
+        count = taken.get(toolset, 0)
+        # A tool without a toolset has no siblings to crowd others out with.
+        if toolset and count >= most:
+            held.append((-negative, document))
+        else:
+            taken[toolset] = count + 1
+            chosen.append((-negative, document))
+            if len(chosen) == limit:
+                break
+    return chosen, held
 
 
 def _order(scored: Scored) -> tuple[float, str]:
     return -scored[0], scored[1].key
-
-
-def _shared_out(ranked: Sequence[Scored], limit: int) -> tuple[list[Scored], list[Scored]]:
-    most = (limit + 1) // 2
-    taken: Counter[str] = Counter()
-    chosen: list[Scored] = []
-    held: list[Scored] = []
-    for scored in ranked:
-        toolset = scored[1].toolset
-        # A tool without a toolset has no siblings to crowd others out with.
-        if toolset and taken[toolset] >= most:
-            held.append(scored)
-        elif len(chosen) < limit:
-            taken[toolset] += 1
-            chosen.append(scored)
-        if len(chosen) == limit:
-            break
-    return chosen, held
 
 
 def _settled(chosen: list[Scored], held: Sequence[Scored], limit: int, rival: float) -> list[Scored]:

@@ -23,6 +23,10 @@ _TYPES = {
     "object": "object",
     "array": "list",
 }
+_PLAIN = {kind: name for kind, name in _TYPES.items() if kind not in {"object", "array"}}
+"""Types with nothing inside."""
+_CHOICES = frozenset({"const", "enum", "anyOf", "oneOf"})
+"""Keywords that say more than the type does."""
 _SHOWN_ENUM = 8
 _MAX_DEPTH = 3
 
@@ -46,11 +50,14 @@ class _Writer:
         self.exact = True
 
     def type_of(self, schema: Json, depth: int = 0) -> str:
-        if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
+        if not isinstance(schema, dict) or depth > _MAX_DEPTH:
             self.exact = self.exact and schema in (True, None)
             return "any"
-        if set(schema) - _ANNOTATIONS:
+        if not _ANNOTATIONS.issuperset(schema):
             self.exact = False
+        kind = schema.get("type")
+        if isinstance(kind, str) and kind in _PLAIN and _CHOICES.isdisjoint(schema):
+            return _PLAIN[kind]
         if "const" in schema:
             return _literal(schema["const"])
         values = schema.get("enum")
@@ -60,7 +67,6 @@ class _Writer:
             options = schema.get(key)
             if isinstance(options, list):
                 return "|".join(dict.fromkeys(self.type_of(option, depth + 1) for option in options))
-        kind = schema.get("type")
         if isinstance(kind, list):
             return "|".join(self._plain(str(name), schema, depth) for name in kind)
         return self._plain(kind if isinstance(kind, str) else "", schema, depth)
@@ -79,8 +85,8 @@ class _Writer:
 
     def _object(self, schema: Mapping[str, Json], depth: int) -> str:
         properties = schema.get("properties")
-        if not isinstance(properties, Mapping) or not properties:
-            if isinstance(schema.get("additionalProperties"), Mapping):
+        if not isinstance(properties, dict) or not properties:
+            if isinstance(schema.get("additionalProperties"), dict):
                 self.exact = False
             return "object"
         if depth >= 2 or len(properties) > _SHOWN_ENUM:
@@ -110,11 +116,11 @@ def write_signature(name: str, encoded: bytes) -> Signature:
     """The signature of arguments with this schema: a function of the two alone."""
     schema = cast("JsonObject", orjson.loads(encoded))
     properties = schema.get("properties")
-    if not isinstance(properties, Mapping):
-        return Signature(f"{name}()", exact=not set(schema) - _ANNOTATIONS)
+    if not isinstance(properties, dict):
+        return Signature(f"{name}()", exact=_ANNOTATIONS.issuperset(schema))
     required = _required(schema)
     writer = _Writer()
-    if set(schema) - _ANNOTATIONS or required - set(properties):
+    if not _ANNOTATIONS.issuperset(schema) or not required <= properties.keys():
         writer.exact = False
     head = [f"{key}: {writer.type_of(value)}" for key, value in properties.items() if key in required]
     head += [f"{key}: any" for key in sorted(required - set(properties))]

@@ -9,6 +9,7 @@ import asyncio
 import importlib.metadata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import cast
 
 from toolcrib.definitions import Json, JsonObject, fingerprint_of
@@ -17,6 +18,7 @@ from toolcrib.execution.dispatch import Era, Exchange
 from toolcrib.limits import CONNECT_S, LIST_S, PROBE_S, UPSTREAM_PAGES
 from toolcrib.sources.json_rpc import UNSUPPORTED_VERSION, RpcError
 from toolcrib.sources.link import Link, read_json
+from toolcrib.sources.patience import Patience
 
 MODERN_VERSION = "2026-07-28"
 LEGACY_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -35,7 +37,13 @@ LEGACY_CAPABILITIES: JsonObject = {"sampling": {}, "elicitation": {"form": {}, "
 
 def own_info() -> JsonObject:
     """Who we are, to servers and to clients."""
-    return {"name": "toolcrib", "version": importlib.metadata.version("toolcrib")}
+    return {"name": "toolcrib", "version": _own_version()}
+
+
+@cache
+def _own_version() -> str:
+    # Looking it up reads the disk: once, not with every request.
+    return importlib.metadata.version("toolcrib")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,26 +71,27 @@ class Peer:
         return {**params, "_meta": meta} if meta else params
 
 
-async def shake_hands(link: Link, *, era: Era | None = None) -> Peer:
+async def shake_hands(link: Link, *, era: Era | None = None, patience: Patience | None = None) -> Peer:
     """Finds out what the server speaks. Raises `SourceUnavailable` or `SourceProtocolError`."""
+    patience = patience or Patience()
     try:
         if era != "legacy":
-            peer = await _discover(link)
+            peer = await _discover(link, patience)
             if peer is not None:
                 return peer
             if era == "modern":
                 raise SourceProtocolError(f"it does not speak MCP {MODERN_VERSION}")
-        return await _initialize(link)
+        return await _initialize(link, patience)
     except RpcError as error:
         raise SourceProtocolError(f"it refused the handshake: {error.message[:300]}") from None
     except TimeoutError:
         raise SourceUnavailable(f"it did not answer within {CONNECT_S:g} s") from None
 
 
-async def _discover(link: Link) -> Peer | None:
+async def _discover(link: Link, patience: Patience) -> Peer | None:
     probe = Peer(era="modern", version=MODERN_VERSION)
     try:
-        async with asyncio.timeout(PROBE_S):
+        async with patience.within(PROBE_S):
             answer = read_json(
                 await link.request("server/discover", probe.dress({}), headers=modern_headers("server/discover"),
                                    cancellable=False)
@@ -95,13 +104,13 @@ async def _discover(link: Link) -> Peer | None:
     return _peer("modern", MODERN_VERSION, answer)
 
 
-async def _initialize(link: Link) -> Peer:
+async def _initialize(link: Link, patience: Patience) -> Peer:
     params: JsonObject = {
         "protocolVersion": LEGACY_VERSIONS[0],
         "capabilities": LEGACY_CAPABILITIES,
         "clientInfo": own_info(),
     }
-    async with asyncio.timeout(CONNECT_S):
+    async with patience.within(CONNECT_S):
         answer = read_json(await link.request("initialize", params, cancellable=False))
     version = answer.get("protocolVersion")
     if version not in LEGACY_VERSIONS:

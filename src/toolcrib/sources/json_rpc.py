@@ -29,7 +29,6 @@ UNSUPPORTED_VERSION = -32022
 Identifier = int | str
 """What names a request on the wire."""
 
-_QUOTE_BLANK = (b'" ', b'"\t', b'"\n', b'"\r')
 _ID_MAX_CHARS = 256
 
 
@@ -83,29 +82,32 @@ def require_distinct_keys(data: bytes, envelope: Envelope, params: JsonObject) -
     Most messages are cleared by counting: every key of what was read stands in the text once, right before its colon.
     A text that spells a key with escapes, or with a blank before the colon, is read a second time, key by key.
     """
-    plain = b"\\" not in data and not any(blank in data for blank in _QUOTE_BLANK)
-    if plain and data.count(b'":') == _count_keys(params) + sum(
-        not isinstance(part, UnsetType) for part in (envelope.id, envelope.method, envelope.params, envelope.jsonrpc)
-    ):
-        return
+    if not _may_be_spelled_otherwise(data):
+        ours = (envelope.id, envelope.method, envelope.params, envelope.jsonrpc)
+        if data.count(b'":') == _count_keys(params) + len(ours) - ours.count(UNSET):
+            return
     try:
         json.loads(data, object_pairs_hook=_distinct)
     except (ValueError, RecursionError):
         raise RpcError(PARSE_ERROR, "This is no JSON.") from None
 
 
-def _count_keys(value: object) -> int:
+def _may_be_spelled_otherwise(data: bytes) -> bool:
+    """Whether a key may be written with escapes, or with a blank before its colon."""
+    return b"\\" in data or b'" ' in data or b'"\t' in data or b'"\n' in data or b'"\r' in data
+
+
+def _count_keys(value: JsonObject) -> int:
     """The keys of all objects inside a value."""
     total = 0
-    stack = [value]
-    while stack:
-        item = stack.pop()
+    found: list[object] = [value]
+    for item in found:  # which grows meanwhile
         if isinstance(item, dict):
             inner = cast("dict[str, object]", item)
             total += len(inner)
-            stack.extend(inner.values())
+            found.extend(inner.values())
         elif isinstance(item, list):
-            stack.extend(cast("list[object]", item))
+            found.extend(cast("list[object]", item))
     return total
 
 

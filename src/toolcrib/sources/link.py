@@ -7,9 +7,10 @@ way; if it cannot be told to which caller, it reaches nobody.
 
 import asyncio
 import logging
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 from msgspec import Raw, UnsetType
@@ -31,9 +32,12 @@ from toolcrib.sources.json_rpc import (
     request_line,
     result_line,
 )  # fmt: skip
+from toolcrib.sources.turns import Turns
 
 logger = logging.getLogger("toolcrib.sources")
 
+_NAMING = ("progressToken", "relatedRequestId")
+"""Keys of `_meta` by which a server may say which call it means."""
 ASKABLE = frozenset({"sampling/createMessage", "elicitation/create", "roots/list"})
 """What a server may ask of the client behind a call."""
 
@@ -69,6 +73,7 @@ class Link:
         self._ids = count(1)
         self._waiters: dict[Identifier, Waiter] = {}
         self._questions: set[asyncio.Task[None]] = set()
+        self._turns = Turns()
 
     # What a transport does
 
@@ -85,7 +90,7 @@ class Link:
 
     # What everybody does
 
-    async def request(
+    def request(
         self,
         method: str,
         params: JsonObject,
@@ -93,8 +98,28 @@ class Link:
         exchange: Exchange | None = None,
         headers: dict[str, str] | None = None,
         cancellable: bool = True,
-    ) -> bytes:
+    ) -> Coroutine[Any, Any, bytes]:
         """The result as JSON. Raises `RpcError` for an error answer, `SourceUnavailable` if the link ends."""
+        work = self._request(method, params, exchange, headers, cancellable)
+        if self._turns.needed and exchange is not None:
+            return self._in_turn(exchange.owner, work)
+        return work
+
+    async def _in_turn(self, owner: str, work: Coroutine[Any, Any, bytes]) -> bytes:
+        try:
+            async with self._turns.take(owner):
+                return await work
+        finally:
+            work.close()
+
+    async def _request(
+        self,
+        method: str,
+        params: JsonObject,
+        exchange: Exchange | None,
+        headers: dict[str, str] | None,
+        cancellable: bool,
+    ) -> bytes:
         if self.closed.is_set():
             raise SourceUnavailable(self.reason or "the connection is closed")
         identifier = next(self._ids)
@@ -191,27 +216,56 @@ class Link:
         else:
             self.strays += 1
 
-    def _caller(self, waiter: Waiter | None) -> Exchange | None:
-        """The one caller that a message can be meant for (L3)."""
+    def _caller(self, waiter: Waiter | None, params: bytes = b"") -> Exchange | None:
+        """The one caller that a message can be meant for (L3): the one whose call it names, or the only one."""
         if waiter is not None:
             return waiter.exchange
+        if params:
+            named = self._named(params)
+            if named is not None:
+                return named.exchange
         exchanges = [item.exchange for item in self._waiters.values() if item.exchange is not None]
         owners = {exchange.owner for exchange in exchanges}
         return exchanges[-1] if len(owners) == 1 else None
+
+    def _named(self, params: bytes) -> Waiter | None:
+        """The waiter of the call that a message names: by our id, which is its progress token too."""
+        try:
+            meta = read_object(Raw(params)).get("_meta")
+        except RpcError:
+            return None
+        if not isinstance(meta, Mapping):
+            return None
+        for key in _NAMING:
+            token = meta.get(key)
+            if isinstance(token, int | str) and token in self._waiters:
+                return self._waiters[token]
+        return None
 
     def _question(self, identifier: Identifier, method: str, params: Raw | UnsetType, waiter: Waiter | None) -> None:
         if method == "ping":
             self.send(result_line(identifier, b"{}"))
             return
-        exchange = self._caller(waiter)
+        raw = b"{}" if isinstance(params, UnsetType) else bytes(params)
+        exchange = self._caller(waiter, raw)
         if method not in ASKABLE or exchange is None:
-            self.send(error_line(identifier, RpcError(METHOD_NOT_FOUND, f"Nobody can be asked for {method} now.")))
+            self.send(error_line(identifier, RpcError(METHOD_NOT_FOUND, self._why_not(method))))
             return
-        task = asyncio.ensure_future(
-            self._ask(identifier, method, b"{}" if isinstance(params, UnsetType) else bytes(params), exchange)
-        )
+        # From now on it is known that it asks, and that it does not say of which call.
+        self._turns.needed = self._turns.needed or (waiter is None and self._named(raw) is None)
+        task = asyncio.ensure_future(self._ask(identifier, method, raw, exchange))
         self._questions.add(task)
         task.add_done_callback(self._questions.discard)
+
+    def _why_not(self, method: str) -> str:
+        if method not in ASKABLE or not any(item.exchange is not None for item in self._waiters.values()):
+            return f"Nobody can be asked for {method} now."
+        self._turns.needed = True
+        logger.warning("%s: asked during calls of several clients; from now on it gets one client at a time", self.name)
+        return (
+            f"Calls of several clients are under way and {method} does not say which one it means; "
+            "from now on they come one client at a time."
+        )
 
     async def _ask(self, identifier: Identifier, method: str, params: bytes, exchange: Exchange) -> None:
         try:

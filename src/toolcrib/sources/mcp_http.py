@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
@@ -16,12 +17,14 @@ from msgspec import UnsetType
 
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import SourceProtocolError, SourceUnavailable
-from toolcrib.execution.dispatch import Era
 from toolcrib.limits import CONNECT_S, UPSTREAM_BODY_MAX_BYTES
 from toolcrib.settings import ServerSettings
 from toolcrib.sources.json_rpc import INTERNAL_ERROR, Identifier, RpcError, read_envelope, read_error
 from toolcrib.sources.link import Link, Listener, Waiter
 from toolcrib.sources.sse import EventReader
+
+if TYPE_CHECKING:
+    from toolcrib.sources.oauth import SignIn
 
 logger = logging.getLogger("toolcrib.sources")
 
@@ -50,23 +53,18 @@ async def open_link(
     url: str,
     headers: Mapping[str, str],
     listener: Listener,
-    era: Era | None,
     *,
-    client: httpx2.AsyncClient | None = None,
+    sign_in: "SignIn | None" = None,
 ) -> Link:
     """A link to the server. Raises `SourceUnavailable`."""
     address = require_url(name, url, trust=entry.trust)
-    auth = None
-    if entry.oauth:
-        from toolcrib.sources.oauth import open_oauth
-
-        auth = open_oauth(name, address)
-    connection = client or httpx2.AsyncClient(
+    connection = httpx2.AsyncClient(
         headers={**headers, "accept-encoding": "identity"},
         follow_redirects=False,
         timeout=_TIMEOUT,
         limits=_LIMITS,
-        auth=auth,
+        auth=sign_in,
+        event_hooks={"request": [sign_in.look_at_request], "response": [sign_in.look_at_response]} if sign_in else None,
     )
     if entry.type == "sse":
         link = SseLink(name, address, connection, listener=listener)

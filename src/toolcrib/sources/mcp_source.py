@@ -28,6 +28,7 @@ from toolcrib.sources.handshake import Peer, modern_headers, read_list
 from toolcrib.sources.json_rpc import RpcError
 from toolcrib.sources.link import Link, Listener, read_head, read_json
 from toolcrib.sources.mcp_headers import param_headers
+from toolcrib.sources.patience import Patience
 from toolcrib.sources.supervisor import Breaker, Lane, Pace
 
 logger = logging.getLogger("toolcrib.sources")
@@ -80,6 +81,7 @@ class McpSource:
         pace: Pace | None = None,
         clock: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self.server = server
         self.options = options or McpOptions()
@@ -100,6 +102,8 @@ class McpSource:
         self._snapshot: tuple[Toolset, ...] = (self._toolset,)
         self._connect = connect
         self._pace = pace or Pace(clock=clock)
+        self._patience = patience or Patience()
+        self._patience.tell(self._note_waiting)
         self._clock = clock
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._lanes: dict[Era | None, Lane] = {}
@@ -268,6 +272,7 @@ class McpSource:
                 pace=self._pace,
                 clock=self._clock,
                 greet=self._greet,
+                patience=self._patience,
             )
         return lane
 
@@ -419,6 +424,11 @@ class McpSource:
             )
         )
         self._tell("tools", None)
+
+    def _note_waiting(self, reason: str) -> None:
+        """Somebody has to do something first: nobody else waits for it."""
+        self._mark(reason)
+        self.settled.set()
 
     def _mark(self, reason: str | None) -> None:
         if self._toolset.unavailable != reason:

@@ -1,164 +1,187 @@
 """Signing in to MCP servers with OAuth, through the official SDK.
 
-A person agrees in a browser, once; the tokens are kept in a file that only they can read, and refreshed by the SDK.
-The address to open comes from the server: it is opened only if it is a web address, and never through a shell (G7).
-One server's tokens are its own, and no client of the gateway ever sees them.
+The SDK finds the authorization server, registers, proves (PKCE) and renews. Around it stands what a gateway needs: a
+request with a good token does not wait for another request; a token that the server refuses is renewed before a person
+is asked; two gateways that share a file do not use up each other's renewal; and no address is followed that the server
+may not name. One server's tokens are its own, and no client of the gateway ever sees them.
 """
 
-import asyncio
-import hashlib
 import logging
-import os
-import secrets
-import webbrowser
-from pathlib import Path
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import cast
-from urllib.parse import parse_qs, urlsplit
 
-import msgspec
-from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
-from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+import httpx2
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.shared.auth import OAuthClientMetadata
 
-from toolcrib.errors import SourceUnavailable
+from toolcrib.errors import SourceProtocolError, SourceUnavailable
+from toolcrib.limits import SIGN_IN_BODY_MAX_BYTES
+from toolcrib.sources.addresses import Neighbourhood
+from toolcrib.sources.oauth_browser import BrowserFlow
+from toolcrib.sources.oauth_store import FileStorage, default_directory
+from toolcrib.sources.patience import Patience
 
-logger = logging.getLogger("toolcrib.sources")
-
-SIGN_IN_S = 300.0
-"""Seconds that a person may take to sign in."""
-
-_FIRST_PORT = 41_000
-_PORTS = 8_000
-
-
-def open_oauth(name: str, url: str, *, directory: Path | None = None) -> OAuthClientProvider:
-    """The sign-in of one server, for its HTTP client."""
-    flow = _BrowserFlow(name)
-    return OAuthClientProvider(
-        server_url=url,
-        client_metadata=OAuthClientMetadata.model_validate(
-            {
-                "client_name": "toolcrib",
-                "redirect_uris": [flow.redirect],
-                "grant_types": ["authorization_code", "refresh_token"],
-                "response_types": ["code"],
-            }
-        ),
-        storage=FileStorage(url, directory or default_directory()),
-        redirect_handler=flow.ask,
-        callback_handler=flow.wait,
-    )
+_WANTS_MORE = "insufficient_scope"
+_PAST = 1.0
+"""A time that is over, and not nothing: the SDK takes 0 for "never ends"."""
 
 
-def default_directory() -> Path:
-    """Where tokens of servers are kept."""
-    base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "toolcrib" / "oauth"
+class SignIn(httpx2.Auth):
+    """The sign-in of one server: the same for all connections to it."""
 
-
-def require_web_address(url: str) -> str:
-    """The address, if a browser may be sent there. Raises `SourceUnavailable`."""
-    parts = urlsplit(url)
-    local = parts.hostname in ("localhost", "127.0.0.1", "::1")
-    if parts.scheme == "https" or (parts.scheme == "http" and local):
-        return url
-    raise SourceUnavailable(f"it wants a browser sent to a `{parts.scheme[:20]}:` address, which is refused")
-
-
-class _Stored(msgspec.Struct, kw_only=True):
-    """What the file of one server holds."""
-
-    tokens: dict[str, object] | None = None
-    client: dict[str, object] | None = None
-
-
-class FileStorage:
-    """Tokens of one server, in a file that only its owner can read."""
-
-    def __init__(self, url: str, directory: Path) -> None:
-        self._path = directory / f"{hashlib.sha256(url.encode()).hexdigest()[:32]}.json"
-
-    async def get_tokens(self) -> OAuthToken | None:
-        """The tokens, if there are any."""
-        stored = self._read().tokens
-        return OAuthToken.model_validate(stored) if stored else None
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keeps the tokens."""
-        stored = self._read()
-        stored.tokens = cast("dict[str, object]", tokens.model_dump(mode="json", exclude_none=True))
-        self._write(stored)
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """How we are registered there, if we are."""
-        stored = self._read().client
-        return OAuthClientInformationFull.model_validate(stored) if stored else None
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keeps the registration."""
-        stored = self._read()
-        stored.client = cast("dict[str, object]", client_info.model_dump(mode="json", exclude_none=True))
-        self._write(stored)
-
-    def _read(self) -> _Stored:
-        try:
-            return msgspec.json.decode(self._path.read_bytes(), type=_Stored)
-        except (FileNotFoundError, msgspec.DecodeError):
-            return _Stored()
-
-    def _write(self, stored: _Stored) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        temporary = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(stored))
-        temporary.replace(self._path)
-
-
-class _BrowserFlow:
-    """Sends a person to the sign-in page and waits on loopback for the answer."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        # The same server gets the same port every time: some services compare the whole address.
-        digest = hashlib.sha256(name.encode()).digest()
-        self._port = _FIRST_PORT + int.from_bytes(digest[:4], "big") % _PORTS
-        self.redirect = f"http://127.0.0.1:{self._port}/callback"
-
-    async def ask(self, url: str) -> None:
-        """Shows the address, and opens it where there is a browser."""
-        address = require_web_address(url)
-        logger.warning("%s: sign in at %s", self._name, address)
-        await asyncio.to_thread(webbrowser.open, address)
-
-    async def wait(self) -> AuthorizationCodeResult:
-        """The answer of the service. Raises `SourceUnavailable`."""
-        answer: asyncio.Future[dict[str, list[str]]] = asyncio.get_running_loop().create_future()
-
-        async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            line = (await reader.readline())[:8_192].decode(errors="replace").split(" ")
-            path = urlsplit(line[1]) if len(line) > 1 else urlsplit("")
-            known = path.path == "/callback"
-            text = b"You are signed in; this page can be closed." if known else b"There is nothing here."
-            writer.write(
-                b"HTTP/1.1 %d -\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
-                % (200 if known else 404, len(text), text)
-            )
-            await writer.drain()
-            writer.close()
-            if known and not answer.done():
-                answer.set_result(parse_qs(path.query))
-
-        server = await asyncio.start_server(take, "127.0.0.1", self._port)
-        try:
-            async with asyncio.timeout(SIGN_IN_S):
-                fields = await answer
-        except TimeoutError:
-            raise SourceUnavailable(f"nobody signed in within {SIGN_IN_S:g} s") from None
-        finally:
-            server.close()
-        code = fields.get("code", [""])[0]
-        if not code:
-            raise SourceUnavailable(f"the sign-in was refused: {fields.get('error', ['?'])[0][:100]}")
-        return AuthorizationCodeResult(
-            code=code, state=fields.get("state", [None])[0], iss=fields.get("iss", [None])[0]
+    def __init__(
+        self, url: str, *, flow: BrowserFlow, storage: FileStorage, neighbourhood: Neighbourhood, patience: Patience
+    ) -> None:
+        self._url = url
+        self._patience = patience
+        self._storage = storage
+        self._neighbourhood = neighbourhood
+        self._stamp: tuple[int, int] | None = None
+        # The SDK logs every refusal with a traceback; what went wrong is said once, by whoever looks after the server.
+        logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL)
+        self._provider = OAuthClientProvider(
+            server_url=url,
+            client_metadata=OAuthClientMetadata.model_validate(
+                {
+                    "client_name": "toolcrib",
+                    "redirect_uris": [flow.redirect],
+                    "grant_types": ["authorization_code", "refresh_token"],
+                    "response_types": ["code"],
+                }
+            ),
+            storage=storage,
+            redirect_handler=flow.ask,
+            callback_handler=flow.wait,
         )
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Sends the request with a token; renews it or has somebody sign in where the server wants that."""
+        await self._load()
+        refused, wants_more = "", False
+        token = self._good_token()
+        if token is not None:
+            response = yield _with_token(request, token)
+            wants_more = response.status_code == 403 and _WANTS_MORE in response.headers.get("www-authenticate", "")
+            if response.status_code != 401 and not wants_more:
+                return
+            refused = token
+        # One gateway at a time: a renewal that two begin with the same token is refused to the second.
+        async with self._storage.alone(self._patience):
+            await self._load()
+            token = self._good_token()
+            if token is None or token == refused:
+                context = self._provider.context
+                if refused and not wants_more and context.can_refresh_token():
+                    context.token_expiry_time = _PAST
+                flow = self._provider.async_auth_flow(request)
+                try:
+                    outgoing = await anext(flow)
+                    while outgoing is not request or wants_more or self._good_token() in (None, refused):
+                        response = yield outgoing
+                        outgoing = await flow.asend(response)
+                except StopAsyncIteration:
+                    return
+                except SourceUnavailable as error:
+                    raise SourceProtocolError(str(error)) from None
+                except OAuthFlowError as error:
+                    raise SourceProtocolError(f"its sign-in failed: {_one_line(error)}") from None
+                finally:
+                    await flow.aclose()
+                self._keep()
+                token = self._good_token()
+        yield _with_token(request, token or "")
+
+    # What an HTTP client calls for every request and response
+
+    async def look_at_request(self, request: httpx2.Request) -> None:
+        """Refuses an address that the server may not name, and holds the connection to what was looked at (H1)."""
+        if request.url == httpx2.URL(self._url):
+            return
+        address = await self._neighbourhood.require(str(request.url))
+        if address is not None:
+            request.extensions = {**request.extensions, "sni_hostname": request.url.host}
+            request.url = request.url.copy_with(host=address)
+
+    async def look_at_response(self, response: httpx2.Response) -> None:
+        """Bounds what the SDK reads whole."""
+        if response.request.url == httpx2.URL(self._url) and response.status_code not in (401, 403):
+            return
+        if response.headers.get("content-encoding", "identity") not in ("", "identity"):
+            raise SourceProtocolError("its sign-in sent a compressed response, which was not asked for")
+        response.stream = _Bounded(cast("httpx2.AsyncByteStream", response.stream))
+
+    def _good_token(self) -> str | None:
+        context = self._provider.context
+        tokens = context.current_tokens
+        return tokens.access_token if tokens is not None and context.is_token_valid() else None
+
+    def _keep(self) -> None:
+        context = self._provider.context
+        self._storage.keep_places(context.oauth_metadata, context.protected_resource_metadata)
+        self._stamp = self._stat()
+
+    async def _load(self) -> None:
+        """Takes what the file holds, at the first request and whenever another gateway has renewed it."""
+        stamp = self._stat()
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        context = self._provider.context
+        stored = self._storage.read()
+        context.current_tokens = await self._storage.get_tokens()
+        context.client_info = await self._storage.get_client_info()
+        context.token_expiry_time = stored.expires
+        service, resource = self._storage.places()
+        context.oauth_metadata = service or context.oauth_metadata
+        context.protected_resource_metadata = resource or context.protected_resource_metadata
+
+    def _stat(self) -> tuple[int, int] | None:
+        try:
+            facts = self._storage.path.stat()
+        except OSError:
+            return None
+        return facts.st_mtime_ns, facts.st_ino
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body with an end."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._inner:
+            size += len(chunk)
+            if size > SIGN_IN_BODY_MAX_BYTES:
+                raise SourceProtocolError(f"its sign-in sent more than {SIGN_IN_BODY_MAX_BYTES} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _with_token(request: httpx2.Request, token: str) -> httpx2.Request:
+    request.headers["authorization"] = f"Bearer {token}"
+    return request
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def open_oauth(
+    name: str,
+    url: str,
+    patience: Patience,
+    *,
+    trust: bool = False,
+) -> SignIn:
+    """The sign-in of one server, for its HTTP clients."""
+    return SignIn(
+        url,
+        flow=BrowserFlow(name, patience),
+        storage=FileStorage(url, default_directory()),
+        neighbourhood=Neighbourhood(server=url, trust=trust),
+        patience=patience,
+    )

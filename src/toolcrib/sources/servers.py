@@ -7,7 +7,8 @@ unavailable, with the reason, and no other. Nothing that a server says ever beco
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from toolcrib.errors import ConfigError, SourceUnavailable
 from toolcrib.execution.dispatch import Era
@@ -17,8 +18,12 @@ from toolcrib.sources.base import require_toolset_name
 from toolcrib.sources.choosing import Choice
 from toolcrib.sources.link import Link, Listener
 from toolcrib.sources.mcp_source import McpOptions, McpSource
+from toolcrib.sources.patience import Patience
 from toolcrib.sources.processes import Guard
 from toolcrib.sources.supervisor import Pace
+
+if TYPE_CHECKING:
+    from toolcrib.sources.oauth import SignIn
 
 _REFERENCE = re.compile(r"(?P<scheme>(?:Bearer|Basic) )?\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -44,8 +49,20 @@ def open_server(name: str, entry: ServerSettings, *, guard: Guard, pace: Pace) -
         other = "url" if is_http else "command"
         raise ConfigError(f"mcpServers.{name}: `type: {entry.type}` does not go with `{other}`.")
 
+    patience = Patience()
+    sign_ins: dict[str, SignIn] = {}
+
+    def sign_in(url: str) -> "SignIn | None":
+        """One for all connections, so that they share the token and its renewal."""
+        if entry.oauth and url not in sign_ins:
+            # Here and not above: nobody pays for the SDK who does not sign in.
+            from toolcrib.sources.oauth import open_oauth
+
+            sign_ins[url] = open_oauth(name, url, patience, trust=entry.trust)
+        return sign_ins.get(url)
+
     async def connect(listener: Listener, era: Era | None) -> Link:
-        return await _connect(name, entry, guard, listener, era)
+        return await _connect(name, entry, guard, sign_in, listener)
 
     options = McpOptions(
         start=entry.start,
@@ -57,7 +74,7 @@ def open_server(name: str, entry: ServerSettings, *, guard: Guard, pace: Pace) -
         trust=entry.trust,
         choice=Choice(include=entry.include, exclude=entry.exclude),
     )
-    return McpSource(name, connect, options=options, launch=launch_of(entry), pace=pace)
+    return McpSource(name, connect, options=options, launch=launch_of(entry), pace=pace, patience=patience)
 
 
 def launch_of(entry: ServerSettings) -> Launch:
@@ -72,7 +89,9 @@ def launch_of(entry: ServerSettings) -> Launch:
     )
 
 
-async def _connect(name: str, entry: ServerSettings, guard: Guard, listener: Listener, era: Era | None) -> Link:
+async def _connect(
+    name: str, entry: ServerSettings, guard: Guard, sign_in: Callable[[str], "SignIn | None"], listener: Listener
+) -> Link:
     if entry.command is not None:
         from toolcrib.sources.mcp_stdio import Command, StdioLink
 
@@ -80,7 +99,8 @@ async def _connect(name: str, entry: ServerSettings, guard: Guard, listener: Lis
         return await StdioLink.start(name, command, listener=listener, guard=guard)
     from toolcrib.sources.mcp_http import open_link
 
-    return await open_link(name, entry, resolve(entry.url or ""), resolve_all(entry.headers), listener, era)
+    url = resolve(entry.url or "")
+    return await open_link(name, entry, url, resolve_all(entry.headers), listener, sign_in=sign_in(url))
 
 
 def resolve_all(values: Mapping[str, str]) -> dict[str, str]:

@@ -22,6 +22,7 @@ from toolcrib.limits import (
 )  # fmt: skip
 from toolcrib.sources.handshake import Peer, shake_hands
 from toolcrib.sources.link import Link
+from toolcrib.sources.patience import Patience
 
 logger = logging.getLogger("toolcrib.sources")
 
@@ -87,11 +88,13 @@ class Lane:
         pace: Pace,
         clock: Callable[[], float],
         greet: Callable[[Link, Peer], None],
+        patience: Patience | None = None,
     ) -> None:
         self.name = name
         self.spoken: Era | None = None
         """The era that the server spoke last."""
         self._greet = greet
+        self._patience = patience or Patience()
         self._connect = connect
         self._era: Era | None = era
         self._breaker = breaker
@@ -133,7 +136,7 @@ class Lane:
         self._starts += 1
         await self._drop()
         try:
-            async with asyncio.timeout(CONNECT_S):
+            async with self._patience.within(CONNECT_S):
                 self.link, self.peer = await self._open()
         except (SourceError, TimeoutError) as error:
             text = str(error) or f"it did not answer within {CONNECT_S:g} s"
@@ -152,7 +155,7 @@ class Lane:
     async def _open(self) -> tuple[Link, Peer]:
         self.link = link = await self._connect()
         try:
-            return link, await shake_hands(link, era=self._era)
+            return link, await shake_hands(link, era=self._era, patience=self._patience)
         except SourceUnavailable:
             if self._era is not None or not link.closed.is_set():
                 raise
@@ -161,7 +164,7 @@ class Lane:
         await self._drop()
         self._era = "legacy"
         self.link = link = await self._connect()
-        return link, await shake_hands(link, era="legacy")
+        return link, await shake_hands(link, era="legacy", patience=self._patience)
 
     def note_down(self, reason: str) -> None:
         """Takes the end of the connection or a failed start."""

@@ -1,0 +1,62 @@
+"""How an answer shows a tool that was found: name, source, one sentence, a typed signature (X3).
+
+A card is a function of the definition alone, so it is made once and kept by fingerprint: an answer is put together from
+ready pieces whose size is known.
+"""
+
+from typing import NamedTuple
+
+import orjson
+
+from toolcrib.definitions import Fingerprint, JsonObject, Tool, json_chars
+from toolcrib.intake.naming import fold
+from toolcrib.limits import CACHE_CARDS, HIT_DESCRIPTION_MAX_CHARS
+from toolcrib.listing import first_sentence
+from toolcrib.retrieval.signature import build_signature, compact_parameters
+
+
+class Card(NamedTuple):
+    """One tool as an answer shows it."""
+
+    entry: JsonObject
+    """The entry of `matches`; nothing in it can be changed but itself, so a copy is yours."""
+    chars: int
+    """Characters of the entry as JSON."""
+    twin: tuple[str, bytes]
+    """What the same tool on another server has in common with it."""
+    schema_chars: int
+    """Characters of the schema that goes with it where the signature is not enough; 0 where it is."""
+
+
+class Cards:
+    """The cards of tools that were found lately."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Fingerprint, Card] = {}
+
+    def of(self, tool: Tool) -> Card:
+        """The card of a tool."""
+        card = self._kept.get(tool.fingerprint)
+        if card is None:
+            if len(self._kept) >= CACHE_CARDS:
+                self._kept.clear()
+            card = self._kept[tool.fingerprint] = make_card(tool)
+        return card
+
+
+def make_card(tool: Tool) -> Card:
+    """The card of a tool, made anew."""
+    signature = build_signature(tool)
+    entry: JsonObject = {
+        "name": tool.name,
+        "source": tool.toolset,
+        "description": first_sentence(tool.description, HIT_DESCRIPTION_MAX_CHARS),
+        "signature": signature.text,
+        "complete": signature.exact,
+    }
+    return Card(
+        entry=entry,
+        chars=json_chars(orjson.dumps(entry)),
+        twin=(fold(tool.leaf), tool.schema),
+        schema_chars=0 if signature.exact else json_chars(orjson.dumps(compact_parameters(tool))),
+    )

@@ -1,0 +1,53 @@
+"""Places: so many at once, and whoever comes later waits in line.
+
+Taking a free place is an ordinary call, so that the usual case, in which nobody waits, costs no step of the event
+loop. A place that is given back goes to whoever waited longest and is never free in between: nobody jumps the line.
+"""
+
+import asyncio
+from collections import deque
+
+
+class Places:
+    """A number of places."""
+
+    __slots__ = ("_free", "_line")
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._line: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def free(self) -> int:
+        """How many are free."""
+        return self._free
+
+    def take(self) -> bool:
+        """Takes a place, if one is free."""
+        if self._free <= 0:
+            return False
+        self._free -= 1
+        return True
+
+    async def wait(self) -> None:
+        """Takes a place as soon as one is free and nobody waited longer."""
+        if self.take():
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._line.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                # The place came at the moment of leaving: the next one in line has it.
+                self.give()
+            raise
+
+    def give(self) -> None:
+        """Gives a place back."""
+        while self._line:
+            turn = self._line.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1

@@ -1,0 +1,358 @@
+"""Connections of HTTP clients: bounded in number, size and time, one reply after the other.
+
+A head, a body and a silence each have a limit, so that nobody holds a connection by sending a byte now and then. A
+request is judged by its head before its body is read; what is refused is not kept. TLS is left to a reverse proxy.
+One clock ticks for all connections, so that a request costs no timer.
+"""
+
+import asyncio
+import logging
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol, cast
+
+import httptools
+
+from toolcrib.gateway.http_replies import Reply
+from toolcrib.gateway.http_wire import CONTINUE, Field, Head, Refused, ResponseWriter, build_head
+from toolcrib.limits import (
+    CONNECTIONS_MAX,
+    DRAIN_S,
+    HEAD_MAX_BYTES,
+    KEEP_ALIVE_S,
+    PIPELINE_MAX,
+    REQUEST_MAX_BYTES,
+    REQUEST_READ_S,
+)
+
+logger = logging.getLogger("toolcrib.gateway")
+
+_TICK_S = 1.0
+
+Take = Callable[[bytes, Reply], None]
+"""Takes the body of a request that was let in, and answers. Raises `Refused`."""
+
+
+class Application(Protocol):
+    """What answers requests."""
+
+    def open(self, head: Head) -> Take:
+        """What takes the body, if the request is let in. Raises `Refused`."""
+        ...
+
+
+class HttpServer:
+    """All connections of one application."""
+
+    def __init__(self, app: Application) -> None:
+        self.app = app
+        self.writer = ResponseWriter()
+        self.connections: set[Connection] = set()
+        self._listening: asyncio.Server | None = None
+        self._ticking: asyncio.TimerHandle | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def listen(self, listener: socket.socket) -> None:
+        """Serves the clients that come to a socket."""
+        loop = asyncio.get_running_loop()
+        self._listening = await loop.create_server(lambda: Connection(self), sock=listener)
+        self._ticking = loop.call_later(_TICK_S, self._tick)
+
+    async def close(self) -> None:
+        """Takes no more clients, lets what is under way end, but not for ever (K12)."""
+        if self._listening is not None:
+            self._listening.close()
+        for connection in tuple(self.connections):
+            connection.retire()
+        try:
+            async with asyncio.timeout(DRAIN_S):
+                await self._idle.wait()
+        except TimeoutError:
+            tasks = [task for connection in self.connections if (task := connection.task) is not None]
+            for connection in tuple(self.connections):
+                connection.abort()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if self._ticking is not None:
+            self._ticking.cancel()
+
+    def enter(self, connection: "Connection") -> bool:
+        """Takes a new connection, if there is room for one."""
+        if len(self.connections) >= CONNECTIONS_MAX:
+            return False
+        self.connections.add(connection)
+        self._idle.clear()
+        return True
+
+    def leave(self, connection: "Connection") -> None:
+        """Forgets a connection."""
+        self.connections.discard(connection)
+        if not self.connections:
+            self._idle.set()
+
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for connection in tuple(self.connections):
+            connection.tick(now)
+        self._ticking = loop.call_later(_TICK_S, self._tick)
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection: reads requests, and writes their replies in order."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self.is_full = False
+        self._server = server
+        self._app = server.app
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._address = "?"
+        self._since = self._loop.time()
+        """When the request began that is being read, or the last reply ended."""
+        self._reply: Reply | None = None
+        self._queue: deque[tuple[Take | Refused, bytes, bool, bool, bool]] = deque()
+        """Whole requests that wait for the reply before theirs."""
+        self._retired = self._paused = False
+        self._ignoring = False
+        self._in_head = True
+        self._head_size = 0
+        self._target = b""
+        self._fields: list[Field] = []
+        self._method = ""
+        self._verdict: Take | Refused | None = None
+        self._answered = False
+        self._body: list[bytes] = []
+        self._body_size = 0
+        self._reading = False
+
+    @property
+    def task(self) -> "asyncio.Task[bytes] | None":
+        """What the client waits for now."""
+        return self._reply.task if self._reply is not None else None
+
+    # What the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client came."""
+        self._transport = cast("asyncio.Transport", transport)
+        peer = cast("object", transport.get_extra_info("peername"))
+        if isinstance(peer, tuple) and peer:
+            self._address = str(cast("tuple[object, ...]", peer)[0])
+        if not self._server.enter(self):
+            self._ignoring = True
+            self._refuse_now(Refused(503, "Too many connections are open."))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client left."""
+        self._ignoring = True
+        self._queue.clear()
+        if self._reply is not None:
+            self._reply.gone()
+            self._reply = None
+        self._server.leave(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the client."""
+        if self._ignoring:
+            return
+        if not self._reading:
+            self._reading = True
+            self._since = self._loop.time()
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse_now(Refused(400, "No other protocol is spoken here."))
+        except httptools.HttpParserError:
+            self._refuse_now(Refused(400, "This is no HTTP request."))
+        if self._in_head:
+            self._head_size += len(data)
+            if self._head_size > HEAD_MAX_BYTES:
+                self._refuse_now(Refused(431, f"The head of a request has at most {HEAD_MAX_BYTES} bytes."))
+
+    def pause_writing(self) -> None:
+        """The client reads too slowly."""
+        self.is_full = True
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        self.is_full = False
+        if self._reply is not None:
+            self._reply.flush()
+
+    # What the parser calls
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._reading = self._in_head = True
+        self._head_size = self._body_size = 0
+        self._target = b""
+        self._fields, self._body = [], []
+        self._verdict = None
+        self._answered = False
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the target."""
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One field."""
+        self._fields.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """The head is whole: the request is judged."""
+        self._in_head = False
+        self._method = self._parser.get_method().decode("latin-1")
+        head = build_head(
+            self._fields, method=self._method, target=self._target.decode("latin-1"), address=self._address
+        )
+        verdict = self._verdict = self._judge(head)
+        if self._reply is not None or self._queue:
+            return
+        if isinstance(verdict, Refused) and "content-length" in head.headers:
+            # Whoever sends much, or waits to be told to, is told now.
+            self._answer_early(verdict)
+        elif "expect" in head.headers:
+            self.write(CONTINUE)
+
+    def on_body(self, data: bytes) -> None:
+        """A part of the body."""
+        self._body_size += len(data)
+        if self._body_size > REQUEST_MAX_BYTES:
+            self._refuse_now(_too_large())
+        elif not isinstance(self._verdict, Refused):
+            self._body.append(data)
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self._reading = False
+        self._since = self._loop.time()
+        verdict = self._verdict
+        if verdict is None or self._answered or self._ignoring:
+            return
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        chunked = self._parser.get_http_version() != "1.0"
+        item = (verdict, body, self._parser.should_keep_alive(), chunked, self._method == "HEAD")
+        if self._reply is not None or self._queue:
+            self._queue.append(item)
+            if len(self._queue) >= PIPELINE_MAX and not self._paused and self._transport is not None:
+                self._paused = True
+                self._transport.pause_reading()
+            return
+        self._start(*item)
+
+    # What a reply does
+
+    def write(self, data: bytes) -> None:
+        """Sends bytes."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def finish(self, *, keep_alive: bool) -> None:
+        """The reply is complete: the next one, or the end."""
+        self._reply = None
+        self._since = self._loop.time()
+        if not keep_alive or self._retired:
+            self._ignoring = True
+            self._queue.clear()
+            if self._transport is not None:
+                self._transport.close()
+        elif self._queue:
+            self._loop.call_soon(self._advance)
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        self._ignoring = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What the server does
+
+    def retire(self) -> None:
+        """Ends the connection as soon as nothing is under way."""
+        self._retired = True
+        if self._reply is not None:
+            self._reply.keep_alive = False
+        elif self._transport is not None:
+            self._transport.close()
+
+    def tick(self, now: float) -> None:
+        """Ends a silence: of a reply by a word, of a client by closing."""
+        if self._reply is not None:
+            self._reply.tick(now)
+        elif self._reading and now - self._since > REQUEST_READ_S:
+            self._refuse_now(Refused(408, "The request came too slowly."))
+        elif now - self._since > KEEP_ALIVE_S and self._transport is not None:
+            self._transport.close()
+
+    # Inside
+
+    def _judge(self, head: Head) -> Take | Refused:
+        """What takes the body, or why it is not read."""
+        try:
+            if "host" in head.repeated:
+                return Refused(400, "A request names one host.")
+            take = self._app.open(head)
+        except Refused as error:
+            return error
+        except Exception:
+            logger.exception("a request failed")
+            return Refused(500, "The gateway failed; its log says why.")
+        return _too_large() if int(head.headers.get("content-length") or 0) > REQUEST_MAX_BYTES else take
+
+    def _advance(self) -> None:
+        """Answers the next request that waits."""
+        if self._reply is not None or self._ignoring or not self._queue:
+            return
+        if self._paused and self._transport is not None:
+            self._paused = False
+            self._transport.resume_reading()
+        self._start(*self._queue.popleft())
+
+    def _start(self, verdict: Take | Refused, body: bytes, keep_alive: bool, chunked: bool, bodiless: bool) -> None:
+        reply = self._reply = self._new_reply(keep_alive=keep_alive, chunked=chunked, bodiless=bodiless)
+        try:
+            if isinstance(verdict, Refused):
+                raise verdict
+            verdict(body, reply)
+        except Refused as error:
+            reply.refuse(error)
+        except Exception:
+            logger.exception("a request failed")
+            reply.refuse(Refused(500, "The gateway failed; its log says why."))
+
+    def _new_reply(self, *, keep_alive: bool, chunked: bool = True, bodiless: bool = False) -> Reply:
+        return Reply(
+            self,
+            self._server.writer,
+            now=self._since,
+            keep_alive=keep_alive and not self._retired,
+            chunked=chunked,
+            bodiless=bodiless,
+        )
+
+    def _answer_early(self, error: Refused) -> None:
+        """Answers before the body has come; the rest of it is read and dropped, within its limits."""
+        self._answered = True
+        self._start(error, b"", self._parser.should_keep_alive(), True, self._method == "HEAD")
+
+    def _refuse_now(self, error: Refused) -> None:
+        """Ends the connection with a word; a reply under way keeps its own end."""
+        self._reading = False
+        if self._reply is not None or self._answered:
+            self._retired = self._ignoring = True
+            self._queue.clear()
+            if self._reply is None and self._transport is not None:
+                self._transport.close()
+            return
+        self._ignoring = True
+        self._reply = self._new_reply(keep_alive=False)
+        self._reply.refuse(error)
+
+
+def _too_large() -> Refused:
+    return Refused(413, f"A body has at most {REQUEST_MAX_BYTES} bytes.")

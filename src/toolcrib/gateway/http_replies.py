@@ -1,0 +1,217 @@
+"""The answer to one HTTP request: plain JSON where that is all, a stream of events where more is to be said first.
+
+A stream begins only when there is something to send besides the answer, or when the answer takes long; until then a
+wrong request can still get its proper status. Whoever closes the connection cancels what it asked for (F8). A client
+that does not read is cut off, not buffered for.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, Protocol
+
+import orjson
+
+from toolcrib.gateway.http_wire import JSON, LAST_CHUNK, Field, Refused, ResponseWriter, chunk_of
+from toolcrib.limits import SSE_PING_S, STREAM_BACKLOG
+from toolcrib.sources.json_rpc import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    MISSING_CAPABILITY,
+    PARSE_ERROR,
+    UNSUPPORTED_VERSION,
+    Identifier,
+    RpcError,
+    error_line,
+    result_line,
+)  # fmt: skip
+
+logger = logging.getLogger("toolcrib.gateway")
+
+STATUS: Mapping[int, int] = {
+    PARSE_ERROR: 400,
+    INVALID_REQUEST: 400,
+    INVALID_PARAMS: 400,
+    HEADER_MISMATCH: 400,
+    MISSING_CAPABILITY: 400,
+    UNSUPPORTED_VERSION: 400,
+    METHOD_NOT_FOUND: 404,
+}
+"""The status of an error that a modern client gets as plain JSON."""
+
+_STREAM: Sequence[Field] = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+)
+_PING = b": ping\r\n\r\n"
+
+
+class Line(Protocol):
+    """The connection that a reply is written to."""
+
+    is_full: bool
+    """Whether the client reads more slowly than is written."""
+
+    def write(self, data: bytes) -> None:
+        """Sends bytes."""
+        ...
+
+    def finish(self, *, keep_alive: bool) -> None:
+        """Is told that the reply is complete."""
+        ...
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        ...
+
+
+class Reply:
+    """One response, written once: as a whole, or as a stream of events."""
+
+    def __init__(
+        self, line: Line, writer: ResponseWriter, *, now: float, keep_alive: bool, chunked: bool, bodiless: bool
+    ) -> None:
+        self.keep_alive = keep_alive
+        self.closed = False
+        """Whether nothing more can be sent."""
+        self.task: asyncio.Task[bytes] | None = None
+        """What the client waits for."""
+        self._line = line
+        self._writer = writer
+        self._chunked = chunked
+        self._bodiless = bodiless
+        self._streaming = False
+        self._waiting: list[bytes] = []
+        self._identifier: Identifier = 0
+        self._statuses: Mapping[int, int] = {}
+        self._written_at = now
+
+    # What an application does
+
+    def send(self, status: int, body: bytes = b"", fields: Sequence[Field] = ()) -> None:
+        """Sends a whole response."""
+        if self.closed:
+            return
+        shown = (JSON, *fields) if body else fields
+        head = self._writer.head(status, shown, length=len(body), keep_alive=self.keep_alive, chunked=False)
+        self._line.write(head if self._bodiless else head + body)
+        self._end()
+
+    def refuse(self, error: Refused) -> None:
+        """Sends a refusal."""
+        self.send(error.status, orjson.dumps({"error": str(error)}), error.headers)
+
+    def send_error(self, status: int, error: RpcError, identifier: Identifier | None = None) -> None:
+        """Sends an error as a whole response."""
+        self.send(status, error_line(identifier, error).rstrip())
+
+    def run(
+        self, work: Coroutine[Any, Any, bytes], identifier: Identifier, *, statuses: Mapping[int, int] | None = None
+    ) -> None:
+        """Runs the work and answers with its result; it is cancelled if the client goes away."""
+        self._identifier = identifier
+        self._statuses = statuses or {}
+        self.task = asyncio.get_running_loop().create_task(work)
+        self.task.add_done_callback(self._settle)
+
+    def begin_stream(self) -> None:
+        """Begins a stream; nothing of it is an answer yet."""
+        if self._streaming or self.closed:
+            return
+        self._streaming = True
+        self.keep_alive = self.keep_alive and self._chunked
+        self._line.write(
+            self._writer.head(200, _STREAM, length=None, keep_alive=self.keep_alive, chunked=self._chunked)
+        )
+
+    def push(self, message: bytes) -> None:
+        """Sends a message before the answer. Raises `ConnectionError` if nobody reads."""
+        if self.closed:
+            raise ConnectionError("the client went away")
+        self.begin_stream()
+        if not self._line.is_full:
+            self._emit(event_of(message))
+        elif len(self._waiting) < STREAM_BACKLOG:
+            self._waiting.append(event_of(message))
+        else:
+            self._line.abort()
+            self.gone()
+            raise ConnectionError("the client does not read")
+
+    def close(self) -> None:
+        """Ends a stream, or a response that was never begun."""
+        if self.closed:
+            return
+        if not self._streaming:
+            self.keep_alive = False
+            self.refuse(Refused(503, "The gateway is stopping."))
+            return
+        self.flush()
+        if self._chunked:
+            self._line.write(LAST_CHUNK)
+        self._end()
+
+    # What the connection does
+
+    def flush(self) -> None:
+        """Sends what waited for the client to read."""
+        if self._waiting:
+            events, self._waiting = b"".join(self._waiting), []
+            self._emit(events)
+
+    def gone(self) -> None:
+        """The client has left: nobody waits for the work any more."""
+        self.closed = True
+        self._waiting.clear()
+        if self.task is not None and not self.task.done():
+            self.task.cancel()
+
+    def tick(self, now: float) -> None:
+        """Says something after a long silence, so that no proxy takes the connection for dead."""
+        if not self.closed and now - self._written_at >= SSE_PING_S:
+            self._written_at = now
+            self.begin_stream()
+            if not self._line.is_full:
+                self._emit(_PING)
+
+    # Inside
+
+    def _emit(self, events: bytes) -> None:
+        self._line.write(chunk_of(events) if self._chunked else events)
+
+    def _end(self) -> None:
+        self.closed = True
+        self._line.finish(keep_alive=self.keep_alive)
+
+    def _settle(self, task: "asyncio.Task[bytes]") -> None:
+        if task.cancelled():
+            if not self.closed:
+                self._line.abort()
+                self.closed = True
+            return
+        error = task.exception()
+        if error is None:
+            status, body = 200, result_line(self._identifier, task.result())
+        elif isinstance(error, RpcError):
+            status, body = self._statuses.get(error.code, 200), error_line(self._identifier, error)
+        else:
+            logger.error("a request failed", exc_info=error)
+            failure = RpcError(INTERNAL_ERROR, "The gateway failed; its log says why.")
+            status, body = 500, error_line(self._identifier, failure)
+        if self.closed:
+            return
+        if not self._streaming:
+            self.send(status, body.rstrip())
+            return
+        self.flush()
+        self._emit(event_of(body))
+        self.close()
+
+
+def event_of(message: bytes) -> bytes:
+    """One message as a server-sent event; JSON has no raw line breaks."""
+    return b"event: message\r\ndata: " + message.rstrip() + b"\r\n\r\n"

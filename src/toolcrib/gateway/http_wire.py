@@ -1,0 +1,93 @@
+"""HTTP/1.1 as bytes: the head of a request as a value, and the head of a response ready to be written."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from email.utils import formatdate
+from http import HTTPStatus
+
+from msgspec import Struct
+
+Field = tuple[bytes, bytes]
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+JSON: Field = (b"content-type", b"application/json")
+
+_REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
+
+
+class Head(Struct, frozen=True, kw_only=True):
+    """What a request says before its body."""
+
+    method: str
+    path: str
+    """The target up to the query, as it was sent: nothing in it is decoded or resolved."""
+    headers: Mapping[str, str]
+    """By name in small letters; blanks around a value are no part of it."""
+    repeated: frozenset[str] = frozenset()
+    """Names that occur more than once."""
+    address: str = "?"
+    """Who sent it."""
+
+
+class Refused(Exception):
+    """A request that ends before anything happened."""
+
+    def __init__(self, status: int, message: str, headers: Sequence[Field] = ()) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = tuple(headers)
+
+
+def build_head(fields: Sequence[Field], *, method: str, target: str, address: str) -> Head:
+    """The head of a request from its parts."""
+    headers: dict[str, str] = {}
+    repeated: set[str] = set()
+    for name, value in fields:
+        key = name.decode("latin-1").lower()
+        if key in headers:
+            repeated.add(key)
+        headers[key] = value.decode("latin-1").strip(" \t")
+    return Head(
+        method=method,
+        path=target.partition("?")[0],
+        headers=headers,
+        repeated=frozenset(repeated),
+        address=address,
+    )
+
+
+class ResponseWriter:
+    """Writes heads of responses; the date changes once a second."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._second = 0
+        self._date = b""
+
+    def head(
+        self, status: int, fields: Sequence[Field], *, length: int | None, keep_alive: bool, chunked: bool
+    ) -> bytes:
+        """Status line and fields; `length` is of a whole body, else the body is chunked or ends with the connection."""
+        lines = [b"HTTP/1.1 %d %b" % (status, _REASONS.get(status, b"")), self._date_line()]
+        lines += [b"%b: %b" % field for field in fields]
+        if length is not None:
+            lines.append(b"content-length: %d" % length)
+        elif chunked:
+            lines.append(b"transfer-encoding: chunked")
+        if not keep_alive:
+            lines.append(b"connection: close")
+        lines.append(b"\r\n")
+        return b"\r\n".join(lines)
+
+    def _date_line(self) -> bytes:
+        second = int(self._clock())
+        if second != self._second:
+            self._second = second
+            self._date = b"date: " + formatdate(second, usegmt=True).encode()
+        return self._date
+
+
+def chunk_of(data: bytes) -> bytes:
+    """One chunk of a body."""
+    return b"%x\r\n%b\r\n" % (len(data), data)

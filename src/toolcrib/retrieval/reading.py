@@ -1,0 +1,148 @@
+"""What queries ask of an index: weighted postings, counts, and rows by name.
+
+`Postings` are one large segment, the rows of it that are gone, and a small segment of what came since: changing one of
+20,000 documents costs what one document costs. The impacts of a term times the weight that a query gives it are the
+same numbers for every query of the same index, and of the next index too as long as the term is as rare there. So a
+bounded number of bytes of them is kept: as a plain vector where a term is so common that adding every row is cheaper
+than looking up which rows hold it.
+
+Invariant: `Postings` answer exactly as one fresh segment of the living rows would; only row numbers differ. Sums are
+the same numbers, bit for bit, by whichever way they were added up.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolcrib.limits import WEIGHTED_MAX_BYTES
+from toolcrib.retrieval.postings import Floats, Rows, Segment
+
+_DENSE_SHARE = 0.25
+"""Share of the rows from which on a term is kept as a vector of all rows."""
+
+_PLACES_KEPT = 4_096
+"""Postings of a term up to which the rows are kept in the type that the processor adds by: twice the bytes."""
+
+_ENTRY_BYTES = 400
+"""What keeping a term costs beside its numbers."""
+
+_Weighted = tuple[Rows | NDArray[np.intp] | None, Floats]
+"""Rows and what is added to them; without rows, what is added to every row."""
+
+
+class SegmentReader:
+    """Reads one segment for any number of queries."""
+
+    __slots__ = ("_impacts", "_kept", "_names", "_room", "segment")
+
+    def __init__(self, segment: Segment, impacts: Floats) -> None:
+        """`impacts` says what each code of the segment stands for."""
+        self.segment = segment
+        self._impacts = impacts
+        self._kept: dict[tuple[int, float], _Weighted] = {}
+        self._room = WEIGHTED_MAX_BYTES
+        self._names: NDArray[np.uint64] | None = None
+
+    def add(self, total: Floats, weighted: Sequence[tuple[int, float]]) -> None:
+        """Adds the weighted impacts of terms, one after the other, to the rows that hold them."""
+        kept = self._kept
+        for term in weighted:
+            rows, worth = kept.get(term) or self._weigh(*term)
+            if rows is None:
+                total += worth
+            else:
+                np.add.at(total, rows, worth)
+
+    def named(self, wanted: int) -> list[tuple[int, int]]:
+        """Kind of name and row of every name with the given hash."""
+        if self._names is None:
+            self._names = _sorted_names(self.segment)
+        names = self._names
+        # Of the array's own type: any other would have the whole array converted.
+        place = int(names.searchsorted(np.uint64(wanted << 32)))
+        found: list[tuple[int, int]] = []
+        while place < len(names) and (packed := int(names[place])) >> 32 == wanted:
+            found.append(divmod(packed & 0xFFFFFFFF, self.segment.rows))
+            place += 1
+        return found
+
+    def _weigh(self, number: int, weight: float) -> _Weighted:
+        segment = self.segment
+        span = segment.span(number)
+        rows, worth = segment.documents[span], (self._impacts * np.float32(weight))[segment.codes[span]]
+        if len(rows) > _DENSE_SHARE * segment.rows:
+            every = np.zeros(segment.rows, dtype=np.float32)
+            every[rows] = worth
+            return self._keep(number, weight, (None, every), every.nbytes)
+        if len(rows) > _PLACES_KEPT:
+            return self._keep(number, weight, (rows, worth), worth.nbytes)
+        return self._keep(number, weight, (rows.astype(np.intp), worth), worth.nbytes * 3)
+
+    def _keep(self, number: int, weight: float, weighted: _Weighted, size: int) -> _Weighted:
+        size += _ENTRY_BYTES
+        if size <= WEIGHTED_MAX_BYTES:
+            if size > self._room:
+                self._kept.clear()
+                self._room = WEIGHTED_MAX_BYTES
+            self._room -= size
+            self._kept[number, weight] = weighted
+        return weighted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Postings:
+    """A base segment, without some of its rows, and with some rows added after it."""
+
+    base: SegmentReader
+    added: SegmentReader
+    gone: NDArray[np.intp]
+    """Rows of the base that no longer count."""
+    gone_terms: Counter[int] = field(default_factory=Counter[int])
+    """In how many of the gone rows each term occurs."""
+
+    @property
+    def rows(self) -> int:
+        """Rows in all, the gone ones included; added ones are numbered after the base."""
+        return self.base.segment.rows + self.added.segment.rows
+
+    @property
+    def living(self) -> int:
+        """Rows that count."""
+        return self.rows - len(self.gone)
+
+    def holding(self, number: int) -> int:
+        """How many living rows hold a term."""
+        held = self.base.segment.holding(number) + self.added.segment.holding(number)
+        return held - self.gone_terms.get(number, 0)
+
+    def accumulate(self, weighted: Sequence[tuple[int, float]]) -> Floats:
+        """The sum of weighted impacts for every row; gone rows get 0."""
+        total = np.zeros(self.rows, dtype=np.float32)
+        size = self.base.segment.rows
+        self.base.add(total[:size], weighted)
+        if self.added.segment.rows:
+            self.added.add(total[size:], weighted)
+        if len(self.gone):
+            total[self.gone] = 0.0
+        return total
+
+    def named(self, wanted: int) -> list[tuple[int, int]]:
+        """Kind of name and row of every living row that has a name with the given hash."""
+        found = self.base.named(wanted)
+        if found and len(self.gone):
+            gone = set(self.gone.tolist())
+            found = [(kind, row) for kind, row in found if row not in gone]
+        if self.added.segment.rows:
+            found += [(kind, row + self.base.segment.rows) for kind, row in self.added.named(wanted)]
+        return found
+
+
+def _sorted_names(segment: Segment) -> NDArray[np.uint64]:
+    """Every name as hash, kind and row in one integer: nearly every query names nothing, and a bisection says so."""
+    hashes = segment.names.astype(np.uint64).ravel() << np.uint64(32)
+    packed = hashes | np.arange(len(hashes), dtype=np.uint64)
+    packed.sort()
+    return packed

@@ -1,0 +1,268 @@
+"""Wrong use of every command: exit code 2, one sentence with what is wrong, no traceback, no file changed."""
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.core
+import typer.main
+from tests.cli.terminal import Terminal
+
+from toolcrib.cli.app import build_app
+
+TOOL = '{"name": "open_door", "description": "Open the door.", "server": "house"}\n'
+FILES = {
+    "tools.jsonl": TOOL,
+    "tools.json": f"[{TOOL}]",
+    "broken.json": '{"mcpServers": {',
+    "broken.jsonl": '{"name": "a"}\n{broken\n',
+    "broken.toml": "[mcp_servers.x\n",
+    "broken.yaml": "tools: [\n",
+    "empty.yaml": "",
+    "empty.jsonl": "",
+    "nobody.json": '{"mcpServers": {}}',
+    "text.yaml": "just words\n",
+    "typo.yaml": "tolls: {}\n",
+    "typo_within.yaml": "mcpServers: {x: {comand: y}}\n",
+    "value.yaml": "tools: {tool_search: {threshold_pct: 200}}\n",
+    "bytes.yaml": "\udcff",
+    "file": "a file, and no directory",
+    "house.yaml": "python: {maths: {module: math, include: [sqrt]}}\n",
+    "queries.jsonl": '{"id": "1", "query": "open", "relevant": ["nothing_like_it"]}\n',
+    "task.md": "Say hello.\n",
+    "events.jsonl": "no json\n",
+    "lock.json": "{",
+    "tokens.json": "{",
+}
+CONFIG = (
+    ("no.yaml", "no.yaml: cannot be read: No such file or directory."),
+    ("file/x.yaml", "file/x.yaml: cannot be read: Not a directory."),
+    (".", ".: cannot be read: Is a directory."),
+    ("broken.yaml", "broken.yaml:2: is no valid YAML"),
+    ("bytes.yaml", "bytes.yaml: is not UTF-8 text."),
+    ("text.yaml", "text.yaml: must hold keys and values"),
+    ("typo.yaml", "`tolls` is no setting: did you mean `tools`?"),
+    ("typo_within.yaml", "comand` is no setting: did you mean `command`?"),
+    ("value.yaml", "`tools.tool_search.threshold_pct`"),
+)
+"""What can be wrong with a configuration, wherever one is read."""
+DEFINITIONS = (
+    ("no.jsonl", "no.jsonl: cannot be read: No such file or directory."),
+    ("file/x.jsonl", "file/x.jsonl: cannot be read: Not a directory."),
+    (".", ".: cannot be read: Is a directory."),
+    ("broken.jsonl", "broken.jsonl:2: is no valid JSON"),
+    ("broken.json", "is no valid JSON"),
+)
+"""What can be wrong with a file of definitions."""
+NOWHERE = "There is no toolcrib.yaml here"
+
+CONFIGURED = (".codex", ".gemini", ".hermes", ".config/zed")
+"""Where clients of the messy home keep what they know."""
+
+Case = tuple[tuple[str, ...], str]
+
+
+def with_config(*args: str) -> list[Case]:
+    return [((*args, "--config", file), said) for file, said in CONFIG]
+
+
+def with_tools(*args: str) -> list[Case]:
+    return [((*args, "--tools", file), said) for file, said in DEFINITIONS]
+
+
+CASES: dict[str, list[Case]] = {
+    "audit": [
+        (("audit",), "No client with MCP servers was found here"),
+        (("audit", "--config", "no.json"), "no.json: cannot be read: No such file or directory."),
+        (("audit", "--config", "file/x.json"), "file/x.json: cannot be read: Not a directory."),
+        (("audit", "--config", "."), ".: cannot be read: Is a directory."),
+        (("audit", "--config", "broken.json"), "broken.json:1: is no valid JSON"),
+        (("audit", "--config", "broken.toml"), "broken.toml:1: is no valid TOML"),
+        (("audit", "--config", "broken.yaml"), "broken.yaml:2: is no valid YAML"),
+        (("audit", "--config", "nobody.json"), "nobody.json: names no servers."),
+        (("audit", "--config", "typo.yaml"), "names no servers"),
+        (("audit", "--context", "0"), "--context"),
+        (("audit", "--config", "one.json", "--svg", "file/x.svg"), "file/x.svg: cannot be written: Not a directory."),
+    ],
+    "tokens": [
+        *with_tools("tokens"),
+        (("tokens",), "Missing option '--tools'"),
+        (("tokens", "--tools", "tools.jsonl", "--context", "many"), "'--context'"),
+    ],
+    "search": [
+        *with_tools("search", "x"),
+        *with_config("search", "x"),
+        (("search", "x"), NOWHERE),
+        (("search",), "Missing argument 'query'"),
+        (("search", "  ", "--tools", "tools.jsonl"), "query"),
+        (("search", "x", "--tools", "tools.jsonl", "--config", "house.yaml"), "not both"),
+        (("search", "x", "--tools", "tools.jsonl", "--retrieval", "magic"), "'--retrieval'"),
+        (("search", "x", "--config", "empty.yaml"), "empty.yaml: names no tools"),
+    ],
+    "describe": [
+        *with_tools("describe", "x"),
+        *with_config("describe", "x"),
+        (("describe", "x"), NOWHERE),
+        (("describe", "house__open_dor", "--tools", "tools.jsonl"), "house__open_door"),
+        (("describe", "x", "--config", "empty.yaml"), "empty.yaml: names no tools"),
+    ],
+    "call": [
+        *with_config("call", "x"),
+        (("call", "x"), NOWHERE),
+        (("call", "sqrtt", "{}", "--config", "house.yaml"), "sqrt"),
+        (("call", "sqrt", "{broken", "--config", "house.yaml"), "JSON"),
+        (("call", "sqrt", "[1]", "--config", "house.yaml"), "object"),
+        (("call", "x", "--config", "empty.yaml"), "empty.yaml: names no tools"),
+    ],
+    "eval": [
+        *with_tools("eval"),
+        (("eval", "--tools", "tools.jsonl", "--queries", "no.jsonl"), "no.jsonl: cannot be read"),
+        (("eval", "--tools", "tools.jsonl", "--queries", "file/x"), "file/x: cannot be read: Not a directory."),
+        (("eval", "--tools", "tools.jsonl", "--queries", "broken.jsonl"), "broken.jsonl:"),
+        (("eval", "--tools", "tools.jsonl", "--queries", "queries.jsonl"), "nothing_like_it"),
+        (("eval", "--tools", "empty.jsonl"), "empty.jsonl: holds no tools"),
+        (("eval", "--tools", "tools.jsonl", "--queries", "empty.jsonl"), "empty.jsonl: holds no queries"),
+        (("eval", "--tools", "tools.jsonl", "--min-recall5", "high"), "'--min-recall5'"),
+        (("eval", "--tools", "tools.jsonl", "--chart", "file/x.svg"), "file/x.svg: cannot be written"),
+    ],
+    "serve": [
+        *with_config("serve"),
+        (("serve",), NOWHERE),
+        (("serve", "--config", "house.yaml", "--profile", "defalt"), "did you mean `default`?"),
+        (("serve", "--config", "house.yaml", "--http", "nowhere"), "HOST:PORT"),
+        (("serve", "--config", "house.yaml", "--http", "127.0.0.1:99999"), "HOST:PORT"),
+        (("serve", "--config", "house.yaml", "--http", "0.0.0.0:0"), "--public"),
+        (("serve", "--config", "house.yaml", "--http", "127.0.0.1:PORT", "--allow-unauthenticated"), "in use"),
+    ],
+    "install": [
+        (("install",), "Name one client, or give --all."),
+        (("install", "curser"), "did you mean `cursor`?"),
+        (("install", "cursor"), "is not there"),
+        (("install", "codex"), "config.toml:1: is no valid TOML"),
+        (("install", "gemini"), "settings.json:1: is no valid JSON"),
+        (("install", "hermes"), "config.yaml:2: is no valid YAML"),
+        (("install", "windsurf"), "has no servers"),
+        (("install", "zed", "--only", "clok"), "did you mean `clock`?"),
+        (("install", "zed", "--scope", "galaxy"), "'--scope'"),
+        (("install", "zed", "--context", "0"), "'--context'"),
+    ],
+    "uninstall": [
+        (("uninstall",), "Name one client"),
+        (("uninstall", "curser"), "did you mean `cursor`?"),
+        (("uninstall", "zed"), "Nothing is installed"),
+        (("uninstall", "--all"), "Nothing is installed"),
+    ],
+    "doctor": [*with_config("doctor"), (("doctor", "--wait", "0"), "'--wait'")],
+    "learn": [
+        *with_config("learn"),
+        (("learn",), "activity"),
+        (("learn", "--activity", "no.jsonl"), "no.jsonl: cannot be read"),
+        (("learn", "--activity", "file/x"), "file/x: cannot be read: Not a directory."),
+    ],
+    "chat": [
+        *with_config("chat", "hello"),
+        (("chat", "hello"), "model"),
+        (("chat", "hello", "--api", "telepathy"), "'--api'"),
+    ],
+    "run": [
+        *with_config("run", "--task", "task.md"),
+        (("run",), "Missing option '--task'"),
+        (("run", "--task", "no.md"), "no.md: cannot be read: No such file or directory."),
+        (("run", "--task", "empty.yaml"), "empty.yaml: holds no task."),
+        (("run", "--task", "task.md"), "model"),
+    ],
+    "version": [(("version", "--shiny"), "No such option: --shiny")],
+    "pins list": [*with_tools("pins", "list"), *with_config("pins", "list"), (("pins", "list"), NOWHERE)],
+    "pins diff": [
+        *with_tools("pins", "diff"),
+        *with_config("pins", "diff"),
+        (("pins", "diff", "--tools", "tools.jsonl", "--lock", "lock.json"), "lock.json: is no valid JSON"),
+        (("pins", "diff", "--tools", "tools.jsonl", "--lock", "file/x"), "file/x: cannot be read: Not a directory."),
+    ],
+    "pins approve": [
+        *with_tools("pins", "approve", "--all"),
+        *with_config("pins", "approve", "--all"),
+        (("pins", "approve", "--tools", "tools.jsonl"), "or give --all"),
+        (("pins", "approve", "house__open_dor", "--tools", "tools.jsonl"), "did you mean `house__open_door`?"),
+        (("pins", "approve", "--all", "--tools", "tools.jsonl", "--lock", "no/dir/x"), "no/dir/x: cannot be written"),
+    ],
+    "token create": [
+        (("token", "create"), "Missing argument 'name'"),
+        (("token", "create", "me", "--days", "0"), "'--days'"),
+        (("token", "create", "me", "--file", "tokens.json"), "tokens.json: holds no tokens"),
+        (("token", "create", "me", "--file", "file/x"), "file/x: cannot be"),
+    ],
+    "token list": [
+        (("token", "list", "--file", "tokens.json"), "tokens.json: holds no tokens"),
+        (("token", "list", "--file", "file/x"), "file/x: cannot be read"),
+    ],
+    "token revoke": [
+        (("token", "revoke"), "Missing argument 'name'"),
+        (("token", "revoke", "me", "--file", "tokens.json"), "tokens.json: holds no tokens"),
+        (("token", "revoke", "me", "--file", "file/x"), "file/x: cannot be read"),
+    ],
+    "config show": with_config("config", "show"),
+}
+"""Every command, with its wrong uses."""
+
+
+def commands_of(app: Any, *names: str) -> list[str]:
+    if isinstance(app, typer.core.TyperGroup):
+        return [found for name, inner in app.commands.items() for found in commands_of(inner, *names, name)]
+    return [" ".join(names)]
+
+
+@pytest.fixture
+def messy(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with files that somebody broke, and a project full of them."""
+    for name in ("TOOLCRIB_AGENT__MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, text in FILES.items():
+        (home / "project" / name).write_bytes(text.encode("utf-8", "surrogateescape"))
+    (home / "project" / "tokens.json").chmod(0o600)
+    one = '{"mcpServers": {"a": {"command": "/no/such/program"}}}'
+    (home / "project" / "one.json").write_text(one, encoding="utf-8")
+    clients = {
+        ".codex/config.toml": FILES["broken.toml"],
+        ".gemini/settings.json": "{",
+        ".hermes/config.yaml": FILES["broken.yaml"],
+        ".codeium/windsurf/mcp_config.json": FILES["nobody.json"],
+        ".config/zed/settings.json": '{"context_servers": {"clock": {"command": "x"}}}',
+    }
+    for name, text in clients.items():
+        path = home / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text, encoding="utf-8")
+    return home
+
+
+def everything(home: Path) -> dict[str, bytes | None]:
+    return {
+        str(path.relative_to(home)): path.read_bytes() if path.is_file() else None for path in sorted(home.rglob("*"))
+    }
+
+
+def test_every_command_has_its_wrong_uses_here() -> None:
+    assert sorted(CASES) == sorted(commands_of(typer.main.get_command(build_app())))
+
+
+@pytest.mark.parametrize("command", CASES)
+def test_wrong_use_is_one_sentence_exit_code_2_and_changes_nothing(
+    messy: Path, terminal: Terminal, command: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for args, said in CASES[command]:
+            if args == ("audit",):
+                for name in CONFIGURED:
+                    (messy / name).rename(messy / f"{name}.away")
+            before = everything(messy)
+            done = terminal.run(*(arg.replace("PORT", port) for arg in args))
+            found = (done.code, done.out, len(done.err.splitlines()), done.err.startswith("toolcrib: "))
+            assert found == (2, "", 1, True), (args, done)
+            assert said in done.err, (args, done.err)
+            assert everything(messy) == before, args
+            if args == ("audit",):
+                for name in CONFIGURED:
+                    (messy / f"{name}.away").rename(messy / name)

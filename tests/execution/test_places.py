@@ -1,0 +1,57 @@
+"""Places: never more at once than there are, in the order of coming, and none is lost."""
+
+import asyncio
+
+import pytest
+
+from toolcrib.execution.places import Places
+
+
+async def test_a_free_place_is_taken_at_once_and_the_last_one_is_the_last() -> None:
+    places = Places(2)
+    assert [places.take() for _ in range(3)] == [True, True, False]
+    places.give()
+    assert places.free == 1
+
+
+async def test_a_place_that_is_given_back_goes_to_whoever_waited_longest() -> None:
+    places, order = Places(1), list[str]()
+    assert places.take()
+
+    async def come(name: str) -> None:
+        await places.wait()
+        order.append(name)
+
+    tasks = [asyncio.create_task(come(name)) for name in ("first", "second")]
+    await asyncio.sleep(0)
+    places.give()
+    assert not places.take()
+    await tasks[0]
+    assert order == ["first"]
+    places.give()
+    await tasks[1]
+    assert order == ["first", "second"]
+
+
+async def test_whoever_leaves_the_line_leaves_no_place_behind() -> None:
+    places = Places(1)
+    assert places.take()
+    waiting = asyncio.create_task(places.wait())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    places.give()
+    assert places.free == 1
+
+
+async def test_a_place_that_comes_at_the_moment_of_leaving_goes_to_the_next() -> None:
+    places = Places(1)
+    assert places.take()
+    leaving, staying = asyncio.create_task(places.wait()), asyncio.create_task(places.wait())
+    await asyncio.sleep(0)
+    places.give()
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    await asyncio.wait_for(staying, 5)

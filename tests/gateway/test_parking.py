@@ -1,0 +1,111 @@
+"""Questions of old servers to stateless clients: the call waits, and goes on when the client comes back."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.fakes.memory_upstream import MemoryServer, eventually
+from tests.gateway.clients import RawClient, gateway_client
+
+from toolcrib.settings import ApprovalSettings, Settings
+
+ABLE = {"elicitation": {}, "sampling": {}}
+WHO = {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+
+
+class Asking(MemoryServer):
+    """An old server that asks before it answers."""
+
+    def __init__(self, *questions: tuple[str, dict[str, Any]]) -> None:
+        super().__init__(tools__call=self._call)
+        self.questions = questions or (("elicitation/create", WHO),)
+        self.answers: list[Any] = []
+        self.came = asyncio.Event()
+
+    async def _call(self, params: dict[str, Any]) -> dict[str, Any]:
+        for number, (method, asked) in enumerate(self.questions):
+            before = len(self.received)
+            self.push({"id": f"s{number}", "method": method, "params": asked})
+            await eventually(lambda: any(m.get("id") == f"s{number}" for m in self.received[before:]))  # noqa: B023
+            self.answers.append(next(m for m in self.received[before:] if m.get("id") == f"s{number}"))
+        return {"content": [{"type": "text", "text": "done"}]}
+
+
+async def answer(client: RawClient, asked: dict[str, Any], value: Any, **more: Any) -> dict[str, Any]:
+    (key,) = asked["inputRequests"]
+    arguments = more.pop("arguments", {"text": "x"})
+    return await client.call(
+        more.pop("tool", "one__echo"),
+        arguments,
+        inputResponses={key: value},
+        requestState=asked["requestState"],
+        **more,
+    )
+
+
+@pytest.mark.requirement("X18", "G8")
+async def test_the_question_is_the_result_and_the_same_call_goes_on_with_the_answer():
+    server = Asking()
+    async with gateway_client(server.source("one"), modern=True, capabilities=ABLE) as client:
+        await client.names()
+        asked = (await client.call("one__echo", {"text": "x"}))["result"]
+        assert asked["resultType"] == "input_required"
+        assert list(asked["inputRequests"].values()) == [{"method": "elicitation/create", "params": WHO}]
+        done = (await answer(client, asked, {"action": "accept", "content": {"name": "me"}}))["result"]
+    assert (done["resultType"], done["content"][0]["text"]) == ("complete", "done")
+    assert server.answers[0]["result"] == {"action": "accept", "content": {"name": "me"}}
+    assert server.count("tools/call") == 1
+
+
+@pytest.mark.requirement("X18")
+async def test_several_questions_are_several_rounds():
+    sample = {"messages": [], "maxTokens": 5}
+    server = Asking(("elicitation/create", WHO), ("sampling/createMessage", sample))
+    async with gateway_client(server.source("one"), modern=True, capabilities=ABLE) as client:
+        await client.names()
+        first = (await client.call("one__echo", {"text": "x"}))["result"]
+        second = (await answer(client, first, {"action": "decline"}))["result"]
+        assert next(iter(second["inputRequests"].values()))["method"] == "sampling/createMessage"
+        assert second["requestState"] != first["requestState"]
+        done = (await answer(client, second, {"role": "assistant", "content": {}, "model": "m"}))["result"]
+    assert done["content"][0]["text"] == "done"
+    assert server.count("tools/call") == 1
+
+
+@pytest.mark.requirement("G8")
+async def test_a_state_counts_once_for_the_request_that_it_was_given_for():
+    server = Asking()
+    async with gateway_client(server.source("one"), modern=True, capabilities=ABLE) as client:
+        await client.names()
+        asked = (await client.call("one__echo", {"text": "x"}))["result"]
+        yes = {"action": "accept", "content": {}}
+        other = await answer(client, asked, yes, arguments={"text": "y"})
+        forged = await answer(client, {**asked, "requestState": "toolcrib-call.forged"}, yes)
+        done = await answer(client, asked, yes)
+        again = await answer(client, asked, yes)
+    assert [item["error"]["code"] for item in (other, forged, again)] == [-32602] * 3
+    assert done["result"]["content"][0]["text"] == "done"
+    assert server.count("tools/call") == 1
+
+
+@pytest.mark.requirement("X18")
+async def test_a_client_that_did_not_say_that_it_answers_is_not_asked():
+    server = Asking()
+    async with gateway_client(server.source("one"), modern=True, capabilities={"sampling": {}}) as client:
+        await client.names()
+        done = await client.call("one__echo", {"text": "x"})
+    assert done["result"]["content"][0]["text"] == "done"
+    assert "does not offer" in server.answers[0]["error"]["message"]
+
+
+@pytest.mark.requirement("X18", "X22")
+async def test_an_approval_and_a_question_of_the_server_are_two_rounds_of_one_call():
+    server = Asking()
+    settings = Settings(approvals=ApprovalSettings(rules={"*echo": "ask"}))
+    async with gateway_client(server.source("one"), modern=True, capabilities=ABLE, settings=settings) as client:
+        await client.names()
+        approval = (await client.call("one__echo", {"text": "x"}))["result"]
+        asked = (await answer(client, approval, {"action": "accept", "content": {"allow": True}}))["result"]
+        done = (await answer(client, asked, {"action": "accept", "content": {}}))["result"]
+    assert done["content"][0]["text"] == "done"
+    assert server.count("tools/call") == 1
