@@ -53,12 +53,17 @@ def freeze_tool(
     dialect: DialectName | None = None,
     traits: Traits | None = None,
     aliases: Iterable[str] = (),
+    encoded: bytes | None = None,
 ) -> Tool:
-    """The frozen tool of one definition. Raises `DefinitionError` with a reason that names the place."""
+    """The frozen tool of one definition. Raises `DefinitionError` with a reason that names the place.
+
+    `encoded` is the definition as compact JSON, where somebody has encoded it already.
+    """
     if not isinstance(raw, (dict, Mapping)):
         raise DefinitionError(f"a definition must be a JSON object, not {kind_of(raw)}")
     definition = cast("JsonObject", raw)
-    encoded = _encode(definition)
+    encoded = _encode(definition) if encoded is None else encoded
+    _require_usable(definition, encoded)
     shape = dialect or detect_tool_dialect(definition)
     parts = DIALECTS[shape].read_tool(definition)
     if len(parts.description) > DESCRIPTION_MAX_CHARS:
@@ -97,14 +102,16 @@ def name_of(raw: object) -> str:
 
 def _encode(definition: JsonObject) -> bytes:
     try:
-        encoded = orjson.dumps(definition)
+        return orjson.dumps(definition)
     except TypeError as error:
         raise DefinitionError(f"the definition is no JSON: {error}") from None
+
+
+def _require_usable(definition: JsonObject, encoded: bytes) -> None:
     if len(encoded) > DEFINITION_MAX_BYTES:
         raise DefinitionError(f"the definition has {len(encoded)} bytes; at most {DEFINITION_MAX_BYTES} are taken")
     if _may_break_bounds(encoded) or (b"null" in encoded and _may_hold_nan(definition)):
         _require_bounded(definition)
-    return encoded
 
 
 def _may_break_bounds(encoded: bytes) -> bool:
