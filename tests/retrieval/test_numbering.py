@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.limits import FIELD_MAX_RUNS, TERM_MAX_CHARS
-from toolcrib.retrieval.forward import NAMES, Forward
+from toolcrib.retrieval.forward import NAMES, Forward, Stretch
 from toolcrib.retrieval.numbering import Numbering
 from toolcrib.retrieval.text import family, terms, word_forms
 
@@ -64,14 +64,11 @@ def test_analysed_documents_come_back_as_they_were_put_in_in_any_order() -> None
     forward, kept = Forward(), list[tuple[list[int], list[int], list[int]]]()
     for _ in range(30):
         batch = [[rng.randrange(1_000) for _ in range(rng.randrange(5))] for _ in range(rng.randrange(1, 9))]
-        flat = np.array([term for terms in batch for term in terms], dtype=np.int64)
+        flat = np.array([term for terms in batch for term in terms], dtype=np.int32)
         names = np.arange(len(batch) * NAMES, dtype=np.uint32).reshape(-1, NAMES) + len(kept)
-        first = forward.append(
-            sizes=np.array([len(terms) for terms in batch]),
-            terms=flat,
-            codes=(flat % 251).astype(np.uint8),
-            names=names,
-        )
+        sizes = np.array([len(terms) for terms in batch])
+        codes = (flat % 251).astype(np.uint8)
+        first = forward.append(Stretch(sizes=sizes, terms=flat, codes=codes, names=names))
         assert first == len(kept)
         kept += [(terms, [term % 251 for term in terms], row) for terms, row in zip(batch, names.tolist(), strict=True)]
     for rows in ([4, 2, 2, 9], list(range(3, 20)), [], [len(kept) - 1]):

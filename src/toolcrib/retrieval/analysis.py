@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from toolcrib.limits import ANALYSED_MAX_DOCUMENTS, VOCABULARY_MAX_TERMS
 from toolcrib.retrieval.base import Document
-from toolcrib.retrieval.forward import NAMES, Forward
+from toolcrib.retrieval.forward import NAMES, Forward, Stretch
 from toolcrib.retrieval.numbering import Numbering
 from toolcrib.retrieval.text import normal_name, plain_name
 
@@ -193,9 +193,9 @@ class Analyser:
         scale = _CODES * (1.0 + self._weights.coverage) ** -0.5
         codes = (scale * np.sqrt(sums / (self._weights.saturation + sums) + cover) + 0.5).astype(np.uint8)
         terms = (keys[groups] >> _FIELD_BITS) & ((1 << bits) - 1)
-        return self.forward.append(
-            sizes=np.bincount(rows, minlength=len(batch)), terms=terms, codes=codes, names=_name_hashes(batch)
-        )
+        sizes = np.bincount(rows, minlength=len(batch))
+        held = Stretch(sizes=sizes, terms=terms.astype(np.int32), codes=codes, names=_name_hashes(batch))
+        return self.forward.append(held)
 
     def _worth(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
         """What one occurrence in each field is worth, by the number of terms in it."""

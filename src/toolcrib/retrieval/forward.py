@@ -4,7 +4,7 @@ Five bytes a term and no object per document. A document is a row here, and stay
 """
 
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,60 +27,56 @@ class Stretch:
 
 
 class Forward:
-    """All analysed documents of one analyser."""
+    """All analysed documents of one analyser, in the blocks in which they came: nothing is ever moved."""
 
-    __slots__ = ("_codes", "_names", "_rows", "_starts", "_terms", "_used")
+    __slots__ = ("_blocks", "_firsts", "_rows")
 
     def __init__(self) -> None:
+        self._blocks: list[tuple[NDArray[np.int64], Stretch]] = []
+        """Where the terms of each document of a block start, and the block."""
+        self._firsts: list[int] = []
         self._rows = 0
-        self._used = 0
-        self._starts = np.zeros(1, dtype=np.int64)
-        self._terms = np.empty(0, dtype=np.int32)
-        self._codes = np.empty(0, dtype=np.uint8)
-        self._names = np.empty((0, NAMES), dtype=np.uint32)
 
-    def append(
-        self,
-        *,
-        sizes: NDArray[np.int64],
-        terms: NDArray[Any],
-        codes: NDArray[np.uint8],
-        names: NDArray[np.uint32],
-    ) -> int:
+    def append(self, held: Stretch) -> int:
         """Takes documents in, and says in which row the first of them is."""
-        first, used = self._rows, self._used
-        self._rows, self._used = first + len(sizes), used + len(terms)
-        if self._rows >= len(self._starts):
-            room = 2 * self._rows
-            self._starts = _grown(self._starts, room + 1)
-            self._names = _grown(self._names, room)
-        if self._used > len(self._terms):
-            room = self._used + max(self._used // 4, 4_096)
-            self._terms = _grown(self._terms, room)
-            self._codes = _grown(self._codes, room)
-        self._starts[first + 1 : self._rows + 1] = used + np.cumsum(sizes)
-        self._terms[used : self._used] = terms
-        self._codes[used : self._used] = codes
-        self._names[first : self._rows] = names
+        first = self._rows
+        self._blocks.append((np.concatenate(([0], np.cumsum(held.sizes))), held))
+        self._firsts.append(first)
+        self._rows += len(held.sizes)
         return first
 
     def take(self, rows: NDArray[np.int64]) -> Stretch:
         """The documents of these rows, in this order."""
-        starts = self._starts[rows]
-        sizes = self._starts[rows + 1] - starts
-        if len(rows) and bool((np.diff(rows) == 1).all()):
-            # Nothing but one stretch of rows, as in a first build.
-            held = slice(int(starts[0]), int(starts[0] + sizes.sum()))
-            return Stretch(
-                sizes=sizes, terms=self._terms[held], codes=self._codes[held], names=self._names[rows[0] : rows[-1] + 1]
-            )
-        before = np.cumsum(sizes) - sizes
-        places = np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))
-        return Stretch(sizes=sizes, terms=self._terms[places], codes=self._codes[places], names=self._names[rows])
+        blocks = np.searchsorted(np.array(self._firsts, dtype=np.int64), rows, side="right") - 1
+        # Rows that follow each other in one block are taken as one.
+        borders = np.flatnonzero((np.diff(rows) != 1) | (np.diff(blocks) != 0)) + 1
+        parts = [NOTHING]
+        for start, stop in pairwise((0, *borders.tolist(), len(rows)) if len(rows) else ()):
+            number = int(blocks[start])
+            first = int(rows[start]) - self._firsts[number]
+            parts.append(_slice(*self._blocks[number], first, first + stop - start))
+        return Stretch(
+            sizes=np.concatenate([part.sizes for part in parts]),
+            terms=np.concatenate([part.terms for part in parts]),
+            codes=np.concatenate([part.codes for part in parts]),
+            names=np.concatenate([part.names for part in parts]),
+        )
 
 
-def _grown(old: NDArray[Any], room: int) -> NDArray[Any]:
-    # What is not written to yet takes no memory: a large array is mapped, not filled.
-    new = np.empty((room, *old.shape[1:]), dtype=old.dtype)
-    new[: len(old)] = old
-    return new
+NOTHING = Stretch(
+    sizes=np.empty(0, dtype=np.int64),
+    terms=np.empty(0, dtype=np.int32),
+    codes=np.empty(0, dtype=np.uint8),
+    names=np.empty((0, NAMES), dtype=np.uint32),
+)
+"""No documents."""
+
+
+def _slice(starts: NDArray[np.int64], held: Stretch, first: int, stop: int) -> Stretch:
+    terms = slice(int(starts[first]), int(starts[stop]))
+    return Stretch(
+        sizes=held.sizes[first:stop],
+        terms=held.terms[terms],
+        codes=held.codes[terms],
+        names=held.names[first:stop],
+    )

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from toolcrib.retrieval.forward import Stretch
 
 _ROW_SHIFT = 8
-_ROW_MASK = (1 << 32) - 1
 _TERM_SHIFT = 40
 """Bits of a posting while it is sorted: 23 for the term, 32 for the row, 8 for the code."""
 
@@ -47,18 +46,21 @@ class Segment:
 def build_segment(held: Stretch) -> Segment:
     """The postings of the given documents; row i is the i-th of them."""
     count = len(held.sizes)
-    rows = np.repeat(np.arange(count, dtype=np.int64), held.sizes)
-    # Term, row and code in one integer: one sort, and nothing to gather after it.
-    packed = (held.terms.astype(np.int64) << _TERM_SHIFT) | (rows << _ROW_SHIFT) | held.codes
+    # Term, row and code in one integer: one sort, and nothing to gather after it. All of it in place: each further
+    # array of this size would be memory that the process keeps.
+    packed = np.repeat(np.arange(count, dtype=np.int64) << _ROW_SHIFT, held.sizes)
+    packed += held.terms * np.int64(1 << _TERM_SHIFT)
+    packed += held.codes
     packed.sort()
     widest = int(packed[-1] >> _TERM_SHIFT) + 1 if len(packed) else 0
-    starts = np.zeros(widest + 1, dtype=np.int32)
-    np.cumsum(np.bincount(held.terms, minlength=widest), out=starts[1:])
+    starts = np.searchsorted(packed, np.arange(widest + 1, dtype=np.int64) << _TERM_SHIFT).astype(np.int32)
+    codes = packed.astype(np.uint8)
+    packed >>= _ROW_SHIFT
     return Segment(
         rows=count,
         starts=starts,
-        documents=((packed >> _ROW_SHIFT) & _ROW_MASK).astype(np.int32),
-        codes=packed.astype(np.uint8),
+        documents=packed.astype(np.int32),  # the lower 32 bits: the term is cut off
+        codes=codes,
         names=np.ascontiguousarray(held.names.T),
     )
 
