@@ -16,6 +16,7 @@ from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError, RequiredToolsMissing
 from toolcrib.gateway.approvals import ClientApprover
 from toolcrib.gateway.changes import ChangeFeed
+from toolcrib.gateway.lock_watch import watch_lock
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
 from toolcrib.gateway.server import Gateway
 from toolcrib.gateway.starting import report_starts
@@ -86,7 +87,10 @@ async def run_gateway(options: Options) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             with suppress(NotImplementedError):
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        telling = asyncio.ensure_future(report_starts(gateway.servers))
+        beside = [
+            asyncio.ensure_future(report_starts(gateway.servers)),
+            asyncio.ensure_future(watch_lock(crib, changes)),
+        ]
         try:
             await _require_tools(gateway, principal)
             if options.http is not None:
@@ -98,7 +102,8 @@ async def run_gateway(options: Options) -> None:
 
                 await serve_stdio(gateway, principal, changes, stop)
         finally:
-            telling.cancel()
+            for task in beside:
+                task.cancel()
             changes.close()
 
 
