@@ -2,9 +2,11 @@
 
 import asyncio
 import inspect
+from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
+from tests.fakes.steady import LAG_MAX_S, measured_lag
 
 # A busy machine is no reason to fail: what is slow is found by the benchmarks.
 settings.register_profile("toolcrib", deadline=None)
@@ -18,3 +20,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     names = pyfuncitem._fixtureinfo.argnames
     asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
     return True
+
+
+@pytest.fixture
+def steady_loop() -> Generator[None]:
+    """Fails a test in which a single callback keeps the loop to itself for longer than others may wait."""
+    # What is imported with the first server of its kind is no matter of that server.
+    import toolcrib.sources.mcp_http
+    import toolcrib.sources.mcp_stdio  # noqa: F401
+
+    with measured_lag() as lag:
+        yield
+    assert lag.longest < LAG_MAX_S, f"{lag.longest:.3f} s of processor time in {lag.what}"

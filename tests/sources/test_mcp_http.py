@@ -22,6 +22,8 @@ from toolcrib.sources.servers import open_server
 from toolcrib.sources.sse import EventReader
 from toolcrib.sources.supervisor import Pace
 
+pytestmark = pytest.mark.usefixtures("steady_loop")
+
 
 @contextmanager
 def bad(mode: str, *more: str) -> Generator[str]:
