@@ -1,6 +1,7 @@
 """Coroutine tests run in a loop of their own; nothing else is magic."""
 
 import asyncio
+import importlib
 import inspect
 from collections.abc import Generator
 
@@ -26,9 +27,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def steady_loop() -> Generator[None]:
     """Fails a test in which a single callback keeps the loop to itself for longer than others may wait."""
     # What is imported with the first server of its kind is no matter of that server.
-    import toolcrib.sources.mcp_http
-    import toolcrib.sources.mcp_stdio  # noqa: F401
-
+    for module in ("mcp_http", "mcp_stdio"):
+        importlib.import_module(f"toolcrib.sources.{module}")
     with measured_lag() as lag:
         yield
     assert lag.longest < LAG_MAX_S, f"{lag.longest:.3f} s of processor time in {lag.what}"

@@ -39,9 +39,9 @@ def measured_lag() -> Generator[Lag]:
 
     gc.collect()
     gc.freeze()
-    asyncio.Handle._run = run  # pyright: ignore[reportAttributeAccessIssue]
+    asyncio.Handle._run = run
     try:
         yield lag
     finally:
-        asyncio.Handle._run = original  # pyright: ignore[reportAttributeAccessIssue]
+        asyncio.Handle._run = original
         gc.unfreeze()
