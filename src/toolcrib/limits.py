@@ -298,6 +298,8 @@ HEAD_MAX_BYTES = 64 * 1024
 """Request line and fields of one request over HTTP."""
 KEEP_ALIVE_S = 75.0
 """Seconds that a connection without a request is kept open."""
+WRITE_STALL_S = 30.0
+"""Seconds in which a client must have read at least something of what was sent to it."""
 CONNECTIONS_MAX = 1_024
 """Connections of HTTP clients at once; a further one is told so."""
 PIPELINE_MAX = 16
