@@ -242,6 +242,10 @@ def own_corpus(tools: Path, queries: Path, model: StaticModel) -> Callable[[Call
     return judged
 
 
+def no_corpus(abstains: Callable[[Signals], bool]) -> str:
+    return ""
+
+
 def main(directory: Path, own: list[Path]) -> None:
     model = StaticModel.load()
     table = Table(probes(read_sets(directory, model), model))
@@ -251,7 +255,7 @@ def main(directory: Path, own: list[Path]) -> None:
     answerable = (table.kind == "answerable").astype(float)
     fits = logistic(table.rows(FITS), answerable, table.weights(everything))
     print("fits", line(FITS, fits))
-    judged = own_corpus(own[0], own[1], model) if own else lambda _: ""
+    judged = own_corpus(own[0], own[1], model) if own else no_corpus
     values = table.rows(FITS) @ fits
     for share in EMPTIED:
         long, short = table.floors(values, everything, share)

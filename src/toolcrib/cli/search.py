@@ -78,8 +78,8 @@ def _print_match(number: int, match: "JsonObject", console: "Console") -> None:
     parts = match.get("evidence")
     if isinstance(parts, dict):
         shown = sorted(parts.items(), key=lambda item: -abs(float(str(item[1]))))
-        # A no-break space: a name and its figure stay on one line.
-        text = "  ".join(f"{name}\u00a0{value:+.2f}" for name, value in shown)
+        # Without a blank between them, a name and its figure stay on one line.
+        text = "  ".join(f"{name}={value:+.2f}" for name, value in shown)
         print_hanging(console, Text("    "), Text(text, style="dim"))
 
 

@@ -18,6 +18,7 @@ from toolcrib.gateway.approvals import ClientApprover
 from toolcrib.gateway.changes import ChangeFeed
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
 from toolcrib.gateway.server import Gateway
+from toolcrib.gateway.starting import report_starts
 from toolcrib.intake.pins import LOCK_NAME
 from toolcrib.limits import UPSTREAM_BODY_MAX_BYTES
 from toolcrib.settings import Settings
@@ -85,6 +86,7 @@ async def run_gateway(options: Options) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             with suppress(NotImplementedError):
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        telling = asyncio.ensure_future(report_starts(gateway.servers))
         try:
             await _require_tools(gateway, principal)
             if options.http is not None:
@@ -96,6 +98,7 @@ async def run_gateway(options: Options) -> None:
 
                 await serve_stdio(gateway, principal, changes, stop)
         finally:
+            telling.cancel()
             changes.close()
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.errors import ModelUnavailable
-from toolcrib.limits import NEAREST_NAMES, RESULTS_MAX_HITS
+from toolcrib.limits import NEAREST_NAMES, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.base import Document, Hit, Ranking
 from toolcrib.retrieval.cohort import Cohort
 from toolcrib.retrieval.confidence import Calibration, Signals
@@ -24,6 +24,7 @@ from toolcrib.retrieval.fusion import FusionWeights, clauses, fuse
 from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever, Match, lift_named
 from toolcrib.retrieval.selection import Scored, select
 from toolcrib.retrieval.semantic import StaticModel
+from toolcrib.retrieval.text import runs_of
 
 Floats = NDArray[np.float32]
 
@@ -86,6 +87,7 @@ class HybridRetriever:
                 weights=self._weights,
                 calibration=self._calibration,
                 cohort=self._cohort,
+                english=model.vocabulary.english if isinstance(model, StaticModel) else None,
             )
 
     def _model_or_none(self) -> SemanticModel | None:
@@ -101,7 +103,7 @@ class HybridRetriever:
 class HybridIndex:
     """Searchable documents; immutable."""
 
-    __slots__ = ("_added", "_base", "_calibration", "_cohort", "_lexical", "_weights")
+    __slots__ = ("_added", "_base", "_calibration", "_cohort", "_english", "_lexical", "_weights")
 
     def __init__(
         self,
@@ -112,7 +114,9 @@ class HybridIndex:
         weights: FusionWeights,
         calibration: Calibration,
         cohort: Cohort | None,
+        english: Callable[[str], Sequence[str]] | None,
     ) -> None:
+        self._english = english
         self._cohort = cohort
         self._lexical = lexical
         self._base = base
@@ -128,7 +132,7 @@ class HybridIndex:
         limit = min(limit, RESULTS_MAX_HITS, len(self))
         if limit <= 0:
             return Ranking(hits=(), abstained=False, confidence=0.0, mode="hybrid")
-        match = self._lexical.match(query)
+        match = self._match(query)
         meaning = self._meaning(query)
         fused = self._fused(query, match, meaning)
         signals = self._signals(query, match, meaning, fused)
@@ -149,10 +153,13 @@ class HybridIndex:
 
     def signals(self, query: str) -> Signals:
         """What a search for the query would see; for calibration."""
-        match = self._lexical.match(query)
+        match = self._match(query)
         meaning = self._meaning(query)
         fused = self._fused(query, match, meaning)
         return self._signals(query, match, meaning, fused)
+
+    def _match(self, query: str) -> Match:
+        return self._lexical.match(query, self._english(query) if self._english is not None else ())
 
     def _fused(self, query: str, match: Match, meaning: Floats) -> Floats:
         parts = clauses(query) if self._weights.clauses else ()
@@ -173,7 +180,8 @@ class HybridIndex:
             elsewhere=nearest if self._cohort is None else self._cohort.nearness(query),
             words=float(match.scores.max(initial=0.0)) / mass if mass > 0.0 else 0.0,
             lead=float(best.max() - best.min()),
-            length=math.log1p(sum(word.telling for word in match.words)),
+            # Neither translations nor the parts of unspaced scripts make a query say more.
+            length=math.log1p(min(sum(word.telling for word in match.words), len(runs_of(query[:QUERY_MAX_CHARS])))),
         )
 
     def _meaning(self, query: str) -> Floats:

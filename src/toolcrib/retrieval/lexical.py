@@ -220,9 +220,9 @@ class LexicalIndex:
         ]
         return Ranking(hits=tuple(hits), abstained=False, confidence=lexical_confidence(match, found[0][0]))
 
-    def match(self, query: str) -> Match:
-        """Scores every row for a query."""
-        words = self._weigher.words(query)
+    def match(self, query: str, also: Sequence[str] = ()) -> Match:
+        """Scores every row for a query, and for words that mean the same as some of it."""
+        words = self._weigher.words(" ".join((query, *also)) if also else query)
         scores = self.postings.accumulate([pair for word in words for pair in word.numbers])
         return Match(words=words, scores=scores, named=self._named(query))
 
