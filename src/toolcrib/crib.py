@@ -91,6 +91,8 @@ class Crib:
             show_values=self.settings.activity.arguments == "values",
         )
         search = self.settings.tools.tool_search
+        if retriever is None and search.semantic == "onnx" and search.retrieval == "hybrid":
+            _require_encoder()
         self.discovery = Discovery(
             settings=search,
             retriever=retriever or (lambda: _default_retriever(self.settings, clock)),
@@ -322,6 +324,13 @@ class Crib:
         for name in sorted(set(names) - known):
             hint = nearest(name, known)
             raise ConfigError(f"There is no toolset `{name}`{f': did you mean `{hint}`?' if hint else '.'}")
+
+
+def _require_encoder() -> None:
+    # Here and not at the first search: whoever asked for the encoder learns at the start that it is not installed.
+    from toolcrib.retrieval.factory import require_encoder
+
+    require_encoder()
 
 
 def _default_retriever(settings: Settings, clock: Callable[[], float]) -> Retriever:

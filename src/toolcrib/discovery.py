@@ -119,6 +119,11 @@ class Discovery:
         """The bare ranking of one query."""
         return self._index(catalog).search(query, limit=limit, explain=explain)
 
+    def prepare(self, catalog: Catalog) -> Retriever:
+        """The retriever, once it has the index of this catalog; what it makes in the background has begun."""
+        self._index(catalog)
+        return self._require_retriever()
+
     def search(self, catalog: Catalog, question: Search, guard: ProgressGuard) -> SearchAnswer:
         """The answer to `tool_search`. Raises `SearchRefused` when searching again cannot help."""
         verdict = guard.before_search(question.queries, catalog.fingerprint)
@@ -177,14 +182,17 @@ class Discovery:
     def _index(self, catalog: Catalog) -> Index:
         index = self._indexes.get(catalog)
         if index is None:
-            if self._retriever is None:
-                self._retriever = self._make_retriever()
             groups = self._documents.of(catalog.toolsets)
             self._latest = {
                 toolset.name: documents for toolset, documents in zip(catalog.toolsets, groups, strict=True)
             }
-            index = self._indexes[catalog] = self._retriever.index(Grouped(groups))
+            index = self._indexes[catalog] = self._require_retriever().index(Grouped(groups))
         return index
+
+    def _require_retriever(self) -> Retriever:
+        if self._retriever is None:
+            self._retriever = self._make_retriever()
+        return self._retriever
 
     def _make_documents(self, toolset: Toolset) -> tuple[Document, ...]:
         return documents_of(toolset, self._aliases, self._latest.get(toolset.name, ()))

@@ -87,9 +87,13 @@ class Selector:
         self.core = core
         self._parts: OrderedDict[Scope, Alongside[Toolset, _Part]] = OrderedDict()
         self._selections: OrderedDict[tuple[Inventory, Scope], Selection] = OrderedDict()
+        self._last: tuple[Inventory, Scope, Selection] | None = None
 
     def select(self, inventory: Inventory, scope: Scope) -> Selection:
         """What the scope grants of the inventory."""
+        last = self._last
+        if last is not None and last[0] is inventory and last[1] is scope:
+            return last[2]
         key = (inventory, scope)
         selection = self._selections.get(key)
         if selection is None:
@@ -98,6 +102,7 @@ class Selector:
                 self._selections.popitem(last=False)
         else:
             self._selections.move_to_end(key)
+        self._last = (inventory, scope, selection)
         return selection
 
     def _build(self, inventory: Inventory, scope: Scope) -> Selection:

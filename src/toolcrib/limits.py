@@ -239,6 +239,29 @@ SEMANTIC_REFINED_DOCUMENTS = 2_000
 """Nearest documents of a larger index whose scores are computed exactly."""
 
 
+# Retrieval: the sentence encoder of `semantic: onnx`
+ENCODER_MAX_PIECES = 96
+"""Word pieces of a text that are read: the cost grows with them, and beyond 64 the ranking hardly changes."""
+ENCODER_DESCRIPTION_MAX_CHARS = 400
+"""Characters of a description that are read, so that the parameters after it still fit."""
+ENCODER_PARAMETERS = 12
+"""Parameter names that are read."""
+ENCODER_WORDS_CACHED = 50_000
+"""Words whose pieces are remembered."""
+ENCODER_BATCH_TEXTS = 16
+"""Tools that are encoded between two looks at whether to stop: about half a second."""
+ENCODER_SAVE_EVERY_S = 20.0
+"""Seconds of encoding after which the file of vectors is written."""
+ENCODER_STOP_S = 2.0
+"""Seconds that an ending process waits for the text that is being encoded."""
+ENCODER_KEPT_VECTORS = 100_000
+"""Vectors that are kept, in memory and in the file, 404 bytes each; the oldest go first."""
+ENCODER_QUERIES_CACHED = 256
+"""Queries whose vectors are remembered: a search asks for the same one several times."""
+ENCODER_SEARCH_WAIT_S = 30.0
+"""Seconds that `toolcrib search` and `toolcrib doctor` wait for vectors before they go on with what there is."""
+
+
 # Retrieval: an embeddings endpoint of the operator's choice
 EMBEDDING_QUERY_BUDGET_S = 0.3
 """Seconds that a search waits for its query's vector (D4)."""
@@ -320,7 +343,9 @@ DRAIN_S = 10.0
 SSE_PING_S = 15.0
 """Seconds of silence after which an open stream gets a comment, so that no proxy closes it."""
 
-# The gateway's clients
+# The gateway's process and its clients
+GC_EVERY_OBJECTS = 10_000
+"""New objects after which the collector of cycles looks at the youngest: some megabytes."""
 SESSIONS_MAX = 1_000
 """Sessions of old clients kept at once; the longest unused one is ended for a new one."""
 SESSION_IDLE_S = 1_800.0

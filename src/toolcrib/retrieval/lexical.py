@@ -21,6 +21,7 @@ from toolcrib.alongside import common_ends
 from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
 from toolcrib.retrieval.base import Document, Grouped, Hit, Ranking
+from toolcrib.retrieval.forward import Stretch
 from toolcrib.retrieval.postings import Floats, build_segment, count_terms
 from toolcrib.retrieval.query import QueryWeights, Weigher, Word
 from toolcrib.retrieval.reading import Postings, SegmentReader
@@ -93,7 +94,10 @@ class LexicalRetriever:
         return None, self._whole(reader), ByRow(given, ())
 
     def _reader(self, documents: Sequence[Document]) -> SegmentReader:
-        return SegmentReader(build_segment(self._analyser.analyse(documents)), self._impacts)
+        return SegmentReader(build_segment(self._read(documents)), self._impacts)
+
+    def _read(self, documents: Sequence[Document]) -> Stretch:
+        return self._analyser.forward.take(self._analyser.analyse(documents))
 
     def _whole(self, reader: SegmentReader) -> Postings:
         return Postings(base=reader, added=self._reader(()), gone=np.empty(0, dtype=np.intp))
@@ -128,7 +132,7 @@ class LexicalRetriever:
             base=base.reader,
             added=self._reader(added),
             gone=np.array(gone, dtype=np.intp),
-            gone_terms=count_terms(self._analyser.analyse(old[row] for row in gone)),
+            gone_terms=count_terms(self._read([old[row] for row in gone])),
         )
         ends = np.arange(head), np.array(window, dtype=np.int64), np.arange(len(old) - tail, len(old))
         return np.concatenate(ends), postings, ByRow(old, tuple(added))

@@ -137,6 +137,12 @@ class Vocabulary:
             return ()
         return tuple(dict.fromkeys(self.tokens[row] for word in unknown for row, _ in self._foreign(word)))
 
+    def foreign_share(self, text: str) -> float:
+        """The share of a query's words that are known from another language only, 0 to 1."""
+        words = [word[:SEMANTIC_WORD_MAX_CHARS] for word in split(text[:QUERY_MAX_CHARS])]
+        unknown = [word for word in words if word not in self.words and not word.isdigit()]
+        return sum(1 for word in unknown if self._foreign(word)) / len(words) if unknown else 0.0
+
     def _words_of(self, text: str) -> Iterable[str]:
         words = split(text)
         # English alone needs no bridge, and does not wait for it.
