@@ -197,7 +197,7 @@ a manual."""
 
 
 # Retrieval: caches of one retriever
-WEIGHTED_MAX_BYTES = 8 * 1024 * 1024
+WEIGHTED_MAX_BYTES = 24 * 1024 * 1024
 """Weighted postings that are kept for the queries to come: those of the commonest words at 100,000 tools."""
 ANALYSED_MAX_DOCUMENTS = 250_000
 """Analysed documents that a retriever keeps, about 300 bytes each."""
