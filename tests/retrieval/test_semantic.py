@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from toolcrib import limits
 from toolcrib.errors import ModelUnavailable, ToolcribError
 from toolcrib.retrieval import semantic
-from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.semantic import MODEL_DIRECTORY, StaticModel, unit
 
 
 def document(
     leaf: str, description: str, toolset: str = "kit", *parameters: str, aliases: tuple[str, ...] = ()
-) -> Document:
+) -> PlainDocument:
     digest = sha256(
         repr((leaf, description, toolset, parameters, aliases)).encode("utf-8", "surrogatepass")
     ).hexdigest()
-    return Document(
+    return PlainDocument(
         key=f"{toolset}__{leaf}", digest=digest, leaf=leaf, toolset=toolset, description=description,
         parameters=parameters, nested="", aliases=aliases,
     )  # fmt: skip
@@ -117,6 +117,7 @@ def test_a_foreign_word_is_found_without_its_accents_and_in_capitals(model: Stat
 def test_english_words_for_a_foreign_text_can_be_looked_up(model: StaticModel) -> None:
     assert {"delete", "file"} <= set(model.vocabulary.english("Datei löschen"))
     assert model.vocabulary.english("delete the file") == ()
+    assert model.vocabulary.english("please delete the old Datei in my folder") == ()
 
 
 def test_identifiers_come_apart(model: StaticModel) -> None:

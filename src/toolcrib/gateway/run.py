@@ -19,6 +19,7 @@ from toolcrib.gateway.approvals import ClientApprover
 from toolcrib.gateway.changes import ChangeFeed
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
 from toolcrib.gateway.server import Gateway
+from toolcrib.gateway.starting import report_starts
 from toolcrib.intake.pins import LOCK_NAME
 from toolcrib.limits import GC_EVERY_OBJECTS, UPSTREAM_BODY_MAX_BYTES
 from toolcrib.settings import Settings
@@ -87,6 +88,7 @@ async def run_gateway(options: Options) -> None:
             with suppress(NotImplementedError):
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
         _spare_the_collector()
+        telling = asyncio.ensure_future(report_starts(gateway.servers))
         try:
             await _require_tools(gateway, principal)
             if options.http is not None:
@@ -98,6 +100,7 @@ async def run_gateway(options: Options) -> None:
 
                 await serve_stdio(gateway, principal, changes, stop)
         finally:
+            telling.cancel()
             changes.close()
 
 

@@ -415,6 +415,11 @@ class McpSource:
             skipped.append(Skipped(toolset=toolset.name, name="*", reason=listed.problem))
         self._digests["tools"] = listed.digest
         known = {tool: tool for tool in self._toolset.tools}
+        if known:
+            fresh = [str(tool.name) for tool in toolset.tools if tool not in known]
+            gone = len({tool.name for tool in known} - {tool.name for tool in toolset.tools})
+            logger.info("%s: its tools changed: %d new or changed (%s), %d gone", self.server, len(fresh),
+                        ", ".join(fresh[:5]), gone)  # fmt: skip
         self._put(
             build_toolset(
                 self.name,
