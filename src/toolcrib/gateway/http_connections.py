@@ -69,7 +69,7 @@ class HttpServer:
     async def listen(self, listener: socket.socket) -> None:
         """Serves the clients that come to a socket."""
         loop = asyncio.get_running_loop()
-        self._listening = await loop.create_server(lambda: Connection(self), sock=listener)
+        self._listening = await loop.create_server(lambda: Connection(self), sock=listener, backlog=CONNECTIONS_MAX)
         self._ticking = loop.call_later(_TICK_S, self._tick)
 
     async def close(self) -> None:
