@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: run story test test-adapters test-clients test-real check format bench lock clean help
+.PHONY: run story test test-adapters test-clients test-real check format bench soak lock clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -66,13 +66,30 @@ format: $(READY) ## put the sources into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY)  ## ratios against the original's way, in one run; peers take part where they are installed
-	$(BIN)/python -m bench
+bench: $(VENV)-bench/.ready  ## ratios against the original's way and against peers, in one run
+	$(VENV)-bench/bin/python -m bench
+
+soak: $(READY)   ## a minute of load on the gateway: 200 clients over HTTP
+	$(BIN)/python -m bench.soak
+
+# Peers that the package index does not have, or cannot install beside the others, are left out of the run.
+SUPERGATEWAY := 4.0.0
+$(VENV)-bench/.ready: requirements-bench.lock requirements-bench-proxy.lock pyproject.toml
+	@test -x $(VENV)-bench/bin/python || $(PYTHON) -m venv $(VENV)-bench
+	$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.lock
+	$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@test -x $(VENV)-bench-proxy/bin/python || $(PYTHON) -m venv $(VENV)-bench-proxy
+	-$(VENV)-bench-proxy/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench-proxy.lock
+	-npm install --prefix .make/supergateway --no-audit --no-fund --ignore-scripts supergateway@$(SUPERGATEWAY)
+	@touch $@
 
 lock:            ## resolve the locked requirements anew (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml -o requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml --group dev -o requirements-dev.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml --group adapters -o requirements-adapters.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml --group bench -o requirements-bench.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q --group pyproject.toml:bench-proxy -o requirements-bench-proxy.lock
 
 clean:           ## remove everything that the targets made
-	rm -rf $(VENV) $(VENV)-adapters $(VENV)-clients .ruff_cache .hypothesis .coverage dist build
+	rm -rf $(VENV) $(VENV)-adapters $(VENV)-clients $(VENV)-bench $(VENV)-bench-proxy .make
+	rm -rf .ruff_cache .hypothesis .coverage dist build

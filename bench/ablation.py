@@ -17,7 +17,7 @@ from pathlib import Path
 from toolcrib.evals.corpus import Query, read_queries, read_tools
 from toolcrib.evals.metrics import ndcg, recall
 from toolcrib.retrieval.analysis import FieldWeights, default_weights
-from toolcrib.retrieval.base import Document, Retriever
+from toolcrib.retrieval.base import PlainDocument, Retriever
 from toolcrib.retrieval.confidence import Calibration
 from toolcrib.retrieval.fusion import FusionWeights
 from toolcrib.retrieval.hybrid import HybridRetriever
@@ -25,7 +25,7 @@ from toolcrib.retrieval.lexical import LexicalRetriever
 from toolcrib.retrieval.query import QueryWeights
 from toolcrib.retrieval.semantic import StaticModel
 
-Sets = list[tuple[str, list[Document], list[Query]]]
+Sets = list[tuple[str, list[PlainDocument], list[Query]]]
 Scores = tuple[float, float]
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.evals.corpus import Query, read_queries, read_tools
-from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.confidence import Calibration, Line, Signals
 from toolcrib.retrieval.encoded import EncodedRetriever
 from toolcrib.retrieval.encoder_confidence import ENCODER_CALIBRATION
@@ -69,7 +69,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Set:
-    documents: list[Document]
+    documents: list[PlainDocument]
     queries: list[Query]
     vectors: NDArray[np.float32]
 
@@ -81,7 +81,7 @@ def relatives(name: str) -> str:
     return name.split("_")[0]
 
 
-def indexed(documents: list[Document], model: StaticModel) -> HybridIndex:
+def indexed(documents: list[PlainDocument], model: StaticModel) -> HybridIndex:
     if ENCODER:
         retriever = EncodedRetriever(ENCODER[0], load=lambda: model)
         retriever.index(documents)
@@ -134,7 +134,7 @@ def probes(sets: dict[str, Set], model: StaticModel) -> list[Probe]:
     return found
 
 
-def remaining(each: Set, query: Query) -> list[Document]:
+def remaining(each: Set, query: Query) -> list[PlainDocument]:
     """The tools without the right ones and all that resembles them; none if that says nothing."""
     right = each.right(query)
     if not 0 < len(right) <= 2:

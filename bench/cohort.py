@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.cohort import table_mark
 from toolcrib.retrieval.encoder import MARK, document_text
 from toolcrib.retrieval.factory import open_encoded
@@ -29,13 +29,13 @@ SHORT_CHARS = 300
 Floats = NDArray[np.float32]
 
 
-def read(source: Path) -> list[Document]:
-    documents: list[Document] = []
+def read(source: Path) -> list[PlainDocument]:
+    documents: list[PlainDocument] = []
     with source.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines):
             row = json.loads(line)
             documents.append(
-                Document(
+                PlainDocument(
                     key=str(number), digest=str(number), leaf=row["name"], toolset="",
                     description=row["description"] or "", parameters=tuple(map(str, row["params"])), nested="",
                 )
@@ -43,7 +43,7 @@ def read(source: Path) -> list[Document]:
     return documents
 
 
-def encoded(documents: list[Document]) -> Floats:
+def encoded(documents: list[PlainDocument]) -> Floats:
     """Of names and descriptions, short ones only: centres need no details, and encoding costs by the word."""
     fill = open_encoded(os.environ).fill
     short = [document for document in documents if len(document.description) <= SHORT_CHARS]

@@ -14,7 +14,7 @@ from bench.catalogs import definitions, queries
 from bench.cribs import Servers
 from bench.measure import Family, growth, percentile, short
 from toolcrib.definitions import JsonObject
-from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.base import Document, PlainDocument
 from toolcrib.retrieval.documents import documents_of
 from toolcrib.retrieval.hybrid import HybridRetriever
 from toolcrib.retrieval.lexical import LexicalRetriever
@@ -109,9 +109,9 @@ def ours(retriever: LexicalRetriever | HybridRetriever, documents: list[Document
     built = time.process_time()
     middle = len(documents) // 2
     old = documents[middle]
-    changed = Document(
+    changed = PlainDocument(
         key=old.key, digest=f"{old.digest}'", leaf=old.leaf, toolset=old.toolset, description="Changed.",
-        parameters=old.parameters, nested=old.nested,
+        parameters=old.inside().parameters, nested=old.inside().nested,
     )  # fmt: skip
     amended = [*documents[:middle], changed, *documents[middle + 1 :]]
     again = time.process_time()

@@ -1,7 +1,6 @@
 """Values: immutable, equal by content, sized as the estimate counts them."""
 
 import json
-from dataclasses import FrozenInstanceError
 
 import pytest
 from hypothesis import given
@@ -26,7 +25,7 @@ def test_a_tool_cannot_be_changed_and_its_parameters_are_a_copy() -> None:
     one = tool("a", city={"type": "string"})
     one.parameters["type"] = "array"
     assert one.parameters["type"] == "object"
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         setattr(one, "name", "b")  # noqa: B010
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.base import Document, PlainDocument
 from toolcrib.retrieval.semantic import StaticModel
 
 _STOP = frozenset(
@@ -38,7 +38,7 @@ def terms(text: str) -> list[str]:
 
 def bm25(documents: list[Document], queries: list[str]) -> np.ndarray:
     """Scores, one row per query."""
-    texts = [terms(f"{d.leaf} {d.description} {' '.join(d.parameters)}") for d in documents]
+    texts = [terms(f"{d.leaf} {d.description} {' '.join(d.inside().parameters)}") for d in documents]
     lengths = np.array([len(text) for text in texts], float)
     norm = 1.5 * (0.25 + 0.75 * lengths / lengths.mean())
     postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -81,7 +81,7 @@ def read(folder: Path) -> tuple[list[Document], list[str], list[set[int]]]:
         schema = tool.get("parameters") or tool.get("inputSchema") or {}
         properties = schema.get("properties") if isinstance(schema, dict) else None
         documents.append(
-            Document(
+            PlainDocument(
                 key=tool["id"], digest=f"{folder.name}:{at}", leaf=tool["name"], toolset=tool.get("server") or "",
                 description=tool.get("description") or "", parameters=tuple(properties or ()), nested="",
             )
@@ -103,7 +103,7 @@ def wordllama_scores(documents: list[Document], queries: list[str]) -> np.ndarra
     import wordllama
 
     model = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, dim=256, disable_download=True)
-    texts = [f"{name_words(d.leaf)}. {d.description} {' '.join(d.parameters)}"[:2000] for d in documents]
+    texts = [f"{name_words(d.leaf)}. {d.description} {' '.join(d.inside().parameters)}"[:2000] for d in documents]
     return model.embed(queries, norm=True) @ model.embed(texts, norm=True).T
 
 

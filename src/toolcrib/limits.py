@@ -185,6 +185,8 @@ CODE_MESSAGE_MAX_BYTES = 2 * 1024 * 1024
 # Retrieval: texts
 QUERY_MAX_TERMS = 128
 """Terms of a query that are weighed: n-grams of a full query in a script without spaces are many."""
+SPELLING_MARKED_WORDS = 30_000
+"""Words of a vocabulary up to which unknown words are sifted before they are taken for misspelt (1 MB of marks)."""
 QUERY_WORDS_CACHED = 4_096
 """Query words that an index remembers the weights of, about 400 bytes each."""
 TERM_MAX_CHARS = 64
@@ -341,7 +343,9 @@ DRAIN_S = 10.0
 SSE_PING_S = 15.0
 """Seconds of silence after which an open stream gets a comment, so that no proxy closes it."""
 
-# The gateway's clients
+# The gateway's process and its clients
+GC_EVERY_OBJECTS = 10_000
+"""New objects after which the collector of cycles looks at the youngest: some megabytes."""
 SESSIONS_MAX = 1_000
 """Sessions of old clients kept at once; the longest unused one is ended for a new one."""
 SESSION_IDLE_S = 1_800.0

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.base import PlainDocument
 
 
 def document(
@@ -14,9 +14,9 @@ def document(
     parameters: tuple[str, ...] = (),
     nested: str = "",
     aliases: tuple[str, ...] = (),
-) -> Document:
+) -> PlainDocument:
     content = repr((key, description, leaf, toolset, parameters, nested, aliases))
-    return Document(
+    return PlainDocument(
         key=key,
         digest=hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest(),
         leaf=key if leaf is None else leaf,

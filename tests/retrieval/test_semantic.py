@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from toolcrib import limits
 from toolcrib.errors import ModelUnavailable, ToolcribError
 from toolcrib.retrieval import semantic
-from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.semantic import MODEL_DIRECTORY, StaticModel, unit
 
 
 def document(
     leaf: str, description: str, toolset: str = "kit", *parameters: str, aliases: tuple[str, ...] = ()
-) -> Document:
+) -> PlainDocument:
     digest = sha256(
         repr((leaf, description, toolset, parameters, aliases)).encode("utf-8", "surrogatepass")
     ).hexdigest()
-    return Document(
+    return PlainDocument(
         key=f"{toolset}__{leaf}", digest=digest, leaf=leaf, toolset=toolset, description=description,
         parameters=parameters, nested="", aliases=aliases,
     )  # fmt: skip

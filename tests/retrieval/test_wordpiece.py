@@ -50,7 +50,11 @@ def test_any_string_gives_known_numbers_within_the_limit(text: str):
     assert all(0 <= number < len(NAMES) for number in numbers)
 
 
-@pytest.mark.parametrize("content", [b"", b"no gzip", gzip.compress(b"only\nwords"), gzip.compress(b"x")[:-4]])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no gzip", gzip.compress(b"only\nwords"), gzip.compress(b"x")[:-4]],
+    ids=["empty", "plain", "no pieces", "cut off"],
+)
 def test_a_damaged_list_is_said_to_be_damaged(tmp_path: Path, content: bytes):
     path = tmp_path / "pieces.gz"
     path.write_bytes(content)

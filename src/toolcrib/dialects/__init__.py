@@ -27,7 +27,8 @@ def require_dialect(name: str) -> Dialect:
 
 def detect_tool_dialect(raw: Mapping[str, Json]) -> DialectName:
     """The dialect that a definition is written in, by the key that only this one has."""
-    if isinstance(raw.get("function"), Mapping):
+    function = raw.get("function")
+    if isinstance(function, (dict, Mapping)):
         return "openai_chat"
     if "input_schema" in raw:
         return "anthropic"

@@ -6,8 +6,7 @@ dialect is lossless, because the values keep the JSON that they came from.
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 import orjson
 
@@ -18,14 +17,13 @@ EMPTY_SCHEMA: JsonObject = {"type": "object", "properties": {}}
 """What a tool without parameters takes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolParts:
-    """What a definition says, whatever dialect it is written in."""
+class ToolParts(NamedTuple):
+    """What a definition says, whatever dialect it is written in: to be read, not to be changed."""
 
     name: str
     description: str
-    schema: JsonObject
-    annotations: JsonObject = field(default_factory=dict[str, Json])
+    schema: Mapping[str, Json]
+    annotations: Mapping[str, Json]
 
 
 class Dialect(Protocol):
@@ -67,13 +65,13 @@ def parts_of(raw: Mapping[str, Json], *, schema_key: str, annotations: Json = No
     if description is not None and not isinstance(description, str):
         raise DefinitionError(f"`description` of `{name}` must be a string, not {kind_of(description)}")
     schema = raw.get(schema_key)
-    if schema is not None and not isinstance(schema, Mapping):
+    if not (schema is None or isinstance(schema, (dict, Mapping))):
         raise DefinitionError(f"`{schema_key}` of `{name}` must be a JSON Schema object, not {kind_of(schema)}")
     return ToolParts(
         name=name,
         description=description or "",
-        schema=EMPTY_SCHEMA if schema is None else dict(schema),
-        annotations=dict(annotations) if isinstance(annotations, Mapping) else {},
+        schema=EMPTY_SCHEMA if schema is None else schema,
+        annotations=annotations if isinstance(annotations, Mapping) else {},
     )
 
 

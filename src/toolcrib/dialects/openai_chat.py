@@ -17,7 +17,8 @@ NAME: DialectName = "openai_chat"
 
 def read_tool(raw: JsonObject) -> ToolParts:
     """Reads a function tool."""
-    return parts_of(as_object(raw.get("function")), schema_key="parameters")
+    function = raw.get("function")
+    return parts_of(function if isinstance(function, dict) else as_object(function), schema_key="parameters")
 
 
 def write_tool(tool: Tool) -> JsonObject:

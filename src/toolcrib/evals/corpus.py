@@ -14,8 +14,8 @@ from typing import cast
 
 from toolcrib.definitions import Json
 from toolcrib.errors import ConfigError
-from toolcrib.retrieval.base import Document
-from toolcrib.retrieval.documents import nested_text
+from toolcrib.retrieval.base import Document, PlainDocument
+from toolcrib.retrieval.documents import inside_of
 
 
 class CorpusError(ConfigError):
@@ -32,13 +32,13 @@ class Query:
     category: str = ""
 
 
-def read_tools(path: Path) -> list[Document]:
+def read_tools(path: Path) -> list[PlainDocument]:
     """The tools of a file as documents.
 
     Raises:
         CorpusError: the file cannot be read, a line is wrong, or an id occurs twice.
     """
-    documents: list[Document] = []
+    documents: list[PlainDocument] = []
     seen: dict[str, int] = {}
     for number, row in _rows(path):
         document = _document(row, path, number)
@@ -81,22 +81,20 @@ def unknown_answers(documents: Sequence[Document], queries: Sequence[Query]) -> 
     return sorted({each for query in queries for each in query.relevant} - known)
 
 
-def _document(row: Mapping[str, Json], path: Path, number: int) -> Document:
+def _document(row: Mapping[str, Json], path: Path, number: int) -> PlainDocument:
     name = _text(row, "name", path, number)
     schema = row.get("parameters")
     if isinstance(schema, list):
         names, nested = tuple(str(each) for each in schema), ""
     elif isinstance(schema, Mapping) or schema is None:
-        properties = (schema or {}).get("properties")
-        names = tuple(properties) if isinstance(properties, Mapping) else ()
-        nested = nested_text(properties)
+        names, nested = inside_of(schema)
     else:
         raise CorpusError(f"{path}:{number}: `parameters` must be a JSON schema or a list of names")
     key = _text(row, "id", path, number, default=name)
     toolset = _text(row, "server", path, number, default="")
     description = _text(row, "description", path, number, default="")
     content = json.dumps([key, name, toolset, description, names, nested], ensure_ascii=True)
-    return Document(
+    return PlainDocument(
         key=key,
         digest=hashlib.blake2b(content.encode(), digest_size=16).hexdigest(),
         leaf=name,

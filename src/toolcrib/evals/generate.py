@@ -42,7 +42,7 @@ def _texts(document: Document, dull: AbstractSet[str]) -> Iterator[tuple[str, st
     first = document.description.split(". ", 1)[0]
     yield "description", " ".join(_telling(first, dull)[:_DESCRIPTION_WORDS])
     described = _telling(document.description, dull)[:_PARAMETER_WORDS]
-    named = [word for name in document.parameters[:_PARAMETER_WORDS] for word in terms(name)]
+    named = [word for name in document.inside().parameters[:_PARAMETER_WORDS] for word in terms(name)]
     yield "parameters", " ".join([*described, *named]) if named else ""
     yield "alias", document.aliases[0] if document.aliases else ""
 

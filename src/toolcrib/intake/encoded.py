@@ -12,11 +12,14 @@ from urllib.parse import unquote
 
 from toolcrib.limits import DECODED_MAX_CHARS, DECODED_RUNS
 
-_RUN = re.compile(r"[A-Za-z0-9+/_-]{20,}+={0,2}")
+RUN_MIN_CHARS, ESCAPES_MIN, PERCENTS_MIN, ENTITIES_MIN = 20, 8, 3, 6
+"""How much of each notation makes a text worth decoding."""
+
+_RUN = re.compile(rf"[A-Za-z0-9+/_-]{{{RUN_MIN_CHARS},}}+={{0,2}}")
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-fA-F]{2}){10,}")
-_ESCAPED = re.compile(r"(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}){8,}")
-_PERCENT = re.compile(r"(?:[\w.~-]{0,20}%[0-9a-fA-F]{2}){3,}[\w.~-]{0,20}")
-_ENTITIES = re.compile(r"(?:&#x?[0-9a-fA-F]{1,6};[\w ,.']{0,8}){6,}")
+_ESCAPED = re.compile(rf"(?:\\x[0-9a-fA-F]{{2}}|\\u[0-9a-fA-F]{{4}}){{{ESCAPES_MIN},}}")
+_PERCENT = re.compile(rf"(?:[\w.~-]{{0,20}}%[0-9a-fA-F]{{2}}){{{PERCENTS_MIN},}}[\w.~-]{{0,20}}")
+_ENTITIES = re.compile(rf"(?:&#x?[0-9a-fA-F]{{1,6}};[\w ,.']{{0,8}}){{{ENTITIES_MIN},}}")
 
 
 def decoded_texts(text: str) -> Iterator[tuple[str, int, int, str]]:

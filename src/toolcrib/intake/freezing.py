@@ -2,13 +2,15 @@
 
 The common case costs one encoding and one digest. Whether a definition is too deep, too large or refers to somewhere
 else is first asked of its bytes (few brackets cannot nest deeply; no `$ref` cannot point anywhere; a NaN is written
-as null and does not come back); only a definition that fails that question is walked.
+as null); only a definition that fails that question is walked.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import cast
 
+import msgspec
 import orjson
 
 from toolcrib.definitions import (
@@ -33,6 +35,11 @@ from toolcrib.intake.naming import exposed_name
 from toolcrib.limits import DEFINITION_MAX_BYTES, DESCRIPTION_MAX_CHARS, SCHEMA_MAX_DEPTH, SCHEMA_MAX_NODES
 
 _WRAPPER_CHARS = len('{"type":"function","function":{"name":,"description":,"parameters":}}')
+_ESCAPE = re.compile(rb"\\.")
+_NO_BRACKETS = bytes(code for code in range(256) if code not in b"{}[]")
+_ALL_ALIKE = bytes.maketrans(b"[]", b"{}")
+_NAN = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
+_NOTHING_SAID = Traits()
 _LITERALS = frozenset({"enum", "const", "default", "examples", "example"})
 """Keywords whose content is data, not schema."""
 
@@ -46,12 +53,17 @@ def freeze_tool(
     dialect: DialectName | None = None,
     traits: Traits | None = None,
     aliases: Iterable[str] = (),
+    encoded: bytes | None = None,
 ) -> Tool:
-    """The frozen tool of one definition. Raises `DefinitionError` with a reason that names the place."""
-    if not isinstance(raw, Mapping):
+    """The frozen tool of one definition. Raises `DefinitionError` with a reason that names the place.
+
+    `encoded` is the definition as compact JSON, where somebody has encoded it already.
+    """
+    if not isinstance(raw, (dict, Mapping)):
         raise DefinitionError(f"a definition must be a JSON object, not {kind_of(raw)}")
     definition = cast("JsonObject", raw)
-    encoded = _encode(definition)
+    encoded = _encode(definition) if encoded is None else encoded
+    _require_usable(definition, encoded)
     shape = dialect or detect_tool_dialect(definition)
     parts = DIALECTS[shape].read_tool(definition)
     if len(parts.description) > DESCRIPTION_MAX_CHARS:
@@ -90,22 +102,48 @@ def name_of(raw: object) -> str:
 
 def _encode(definition: JsonObject) -> bytes:
     try:
-        encoded = orjson.dumps(definition)
+        return orjson.dumps(definition)
     except TypeError as error:
         raise DefinitionError(f"the definition is no JSON: {error}") from None
+
+
+def _require_usable(definition: JsonObject, encoded: bytes) -> None:
     if len(encoded) > DEFINITION_MAX_BYTES:
         raise DefinitionError(f"the definition has {len(encoded)} bytes; at most {DEFINITION_MAX_BYTES} are taken")
-    containers = encoded.count(b"{") + encoded.count(b"[")
-    values = encoded.count(b",") + containers
-    if (
-        containers > SCHEMA_MAX_DEPTH
-        or values > SCHEMA_MAX_NODES
-        or b'$ref"' in encoded
-        or b'$dynamicRef"' in encoded
-        or (b"null" in encoded and orjson.loads(encoded) != definition)
-    ):
+    if _may_break_bounds(encoded) or (b"null" in encoded and _may_hold_nan(definition)):
         _require_bounded(definition)
-    return encoded
+
+
+def _may_break_bounds(encoded: bytes) -> bool:
+    """Asks the bytes; `False` is certain."""
+    containers = encoded.count(b"{") + encoded.count(b"[")
+    return (
+        # No value takes less than two bytes.
+        (len(encoded) > 2 * SCHEMA_MAX_NODES and containers + encoded.count(b",") > SCHEMA_MAX_NODES)
+        or (b"$" in encoded and _may_refer_elsewhere(encoded))
+        or (containers > SCHEMA_MAX_DEPTH and _nests_too_deep(encoded))
+    )
+
+
+def _may_refer_elsewhere(encoded: bytes) -> bool:
+    return any(encoded.count(key) != encoded.count(key + b':"#') for key in (b'$ref"', b'$dynamicRef"'))
+
+
+def _nests_too_deep(encoded: bytes) -> bool:
+    """Takes the innermost pairs of brackets away, level by level."""
+    without_strings = b"".join(_ESCAPE.sub(b"", encoded).split(b'"')[::2])
+    brackets = without_strings.translate(_ALL_ALIKE, _NO_BRACKETS)
+    for _ in range(SCHEMA_MAX_DEPTH):
+        brackets = brackets.replace(b"{}", b"")
+    return bool(brackets)
+
+
+def _may_hold_nan(definition: JsonObject) -> bool:
+    """JSON writes NaN as null; MessagePack writes it as a number whose first bytes no other number has."""
+    try:
+        return _NAN.search(msgspec.msgpack.encode(definition)) is not None
+    except (TypeError, ValueError):
+        return True
 
 
 def _require_bounded(definition: JsonObject) -> None:  # noqa: C901 - one walk, five questions
@@ -145,6 +183,8 @@ def _require_bounded(definition: JsonObject) -> None:  # noqa: C901 - one walk, 
 
 def _traits_of(annotations: Mapping[str, Json]) -> Traits:
     """What MCP annotations say. They are the source's own word: they may raise a requirement, never lower one."""
+    if not annotations:
+        return _NOTHING_SAID
 
     def flag(key: str) -> bool | None:
         value = annotations.get(key)
@@ -170,10 +210,5 @@ def _openai_chars(
 def _fingerprint(
     name: ToolName, toolset: str, definition: JsonObject, traits: Traits, aliases: tuple[str, ...]
 ) -> Fingerprint:
-    context: Json = [
-        name,
-        toolset,
-        list(aliases),
-        [traits.read_only, traits.destructive, traits.idempotent, traits.open_world, traits.parallel],
-    ]
-    return fingerprint_of(canonical_json(context), canonical_json(definition))
+    said = [traits.read_only, traits.destructive, traits.idempotent, traits.open_world, traits.parallel]
+    return fingerprint_of(orjson.dumps([name, toolset, aliases, said]), canonical_json(definition))

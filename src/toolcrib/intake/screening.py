@@ -15,7 +15,15 @@ import orjson
 from toolcrib.definitions import Fingerprint, Tool, Toolset
 from toolcrib.intake.encoded import decoded_texts
 from toolcrib.intake.findings import Finding, excerpt_of, make_visible, strings_of
-from toolcrib.intake.glance import has_controls, may_be_encoded, may_conceal, without_escapes
+from toolcrib.intake.glance import (
+    concealing_stretches,
+    has_controls,
+    may_be_encoded,
+    may_conceal,
+    odd_characters,
+    only_parts_words,
+    without_escapes,
+)
 from toolcrib.intake.hidden import find_hidden, has_suspects
 from toolcrib.intake.naming import fold, letters_of, skeleton
 from toolcrib.intake.phrases import find_encoded, find_padding, find_phrases, fold_text, may_hold_phrases
@@ -81,15 +89,34 @@ def _find_hard(tool: Tool) -> tuple[Finding, ...]:
 def _may_be_hard(tool: Tool) -> bool:
     """Asks the raw bytes what can make a finding hard: hidden or foreign characters, concealment, encoded orders."""
     raw = tool.raw
-    if has_controls(raw) or not (raw.isascii() or (tool.leaf.isascii() and not has_suspects(raw.decode()))):
+    odd = odd_characters(raw)
+    if has_controls(raw) or (odd and (not tool.leaf.isascii() or _has_hidden(tool, odd))):
         return True
     plain = without_escapes(raw)
-    if not plain.isascii() or may_conceal(plain):
-        # An order stands in one string: the patterns read only the strings that can hold it.
-        folded = (fold_text(part.decode()) for part in plain.split(b'"') if len(part) >= _ORDER_MIN_CHARS)
-        if any(may_conceal(text.encode()) and may_hold_phrases(text, only="conceal") for text in folded):
-            return True
-    return may_be_encoded(raw, plain) and any(True for _ in decoded_texts(_unescaped(raw)))
+    return _may_conceal(plain, spelled=not only_parts_words(odd)) or (
+        may_be_encoded(raw, plain) and any(True for _ in decoded_texts(_unescaped(raw)))
+    )
+
+
+def _has_hidden(tool: Tool, odd: str) -> bool:
+    """Whether there is a hidden character without an honest reason, such as the joiner of an emoji has one."""
+    return has_suspects(odd) and any(
+        finding.severity == "hard" for path, text in strings_of(tool.definition) for finding in find_hidden(path, text)
+    )
+
+
+def _may_conceal(plain: bytes, *, spelled: bool) -> bool:
+    """Whether some string can hold an order to conceal. `spelled`: letters other than ASCII may spell it."""
+    if not may_conceal(fold_text(plain.decode()).encode() if spelled else plain):
+        return False
+    # An order stands in one string: the patterns read only the stretches of those that can hold it.
+    strings = (part for part in plain.split(b'"') if len(part) >= _ORDER_MIN_CHARS)
+    return any(
+        may_hold_phrases(stretch.decode(errors="replace"), only="conceal")
+        for part in strings
+        if spelled or may_conceal(part)
+        for stretch in concealing_stretches(fold_text(part.decode()).encode())
+    )
 
 
 def _unescaped(raw: bytes) -> str:

@@ -11,26 +11,25 @@ Invariant: a field counts for a bounded amount however often it repeats a word (
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolcrib.limits import ANALYSED_MAX_DOCUMENTS, FIELD_MAX_RUNS, RUN_MEMO_MAX_RUNS, VOCABULARY_MAX_TERMS
+from toolcrib.limits import ANALYSED_MAX_DOCUMENTS, VOCABULARY_MAX_TERMS
 from toolcrib.retrieval.base import Document
-from toolcrib.retrieval.text import ascii_runs, family, normal_name, plain_name, run_terms, runs_of
+from toolcrib.retrieval.forward import NAMES, Forward, Stretch
+from toolcrib.retrieval.numbering import Numbering
+from toolcrib.retrieval.text import normal_name, plain_name
 
-HEADER_BYTES = 12
-"""Bytes before the terms of an analysed document: three hashes of its names, 32 bits each."""
-BYTES_PER_TERM = 5
-"""Four for the number, one for the impact."""
 _CODES = 255
 _BATCH = 256
 """Documents analysed at once: enough to spread the cost of an array operation, small enough for the cache."""
 _FIELD_BITS = 3
-_TERM_BITS = 40
+_TERM_BITS = 20
+"""Bits of a term's number, while there are no more terms: with a row of a batch and a field that is 31."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,74 +86,73 @@ def names_of(document: Document) -> tuple[str, str, str]:
     return document.key, document.leaf, f"{document.toolset} {document.leaf}"
 
 
+def _name_hashes(batch: Sequence[Document]) -> NDArray[np.uint32]:
+    """The hashes of the three names of each document."""
+    hashes = [name_hash(name) for document in batch for name in names_of(document)]
+    return np.array(hashes, dtype=np.uint32).reshape(len(batch), NAMES)
+
+
 FIELDS = ("name", "toolset", "description", "parameters", "nested", "aliases")
 
 
 def field_texts(document: Document) -> Iterable[tuple[str, str]]:
     """Each field with its text, in the order of `FIELDS`."""
+    return zip(FIELDS, _texts(document), strict=True)
+
+
+def _texts(document: Document) -> tuple[str, str, str, str, str, str]:
+    parameters, nested = document.inside()
     return (
-        ("name", document.leaf),
-        ("toolset", document.toolset),
-        ("description", document.description),
-        ("parameters", " ".join(document.parameters)),
-        ("nested", document.nested),
-        ("aliases", " ".join(document.aliases)),
+        document.leaf,
+        document.toolset,
+        document.description,
+        " ".join(parameters),
+        nested,
+        " ".join(document.aliases),
     )
 
 
-class _Runs(dict[bytes | str, tuple[int, ...]]):
-    """The term numbers of runs; a run that is asked for the first time is taken apart then."""
-
-    def __init__(self, number: Callable[[str], tuple[int, ...]]) -> None:
-        super().__init__()
-        self._number = number
-
-    def __missing__(self, run: bytes | str) -> tuple[int, ...]:
-        numbers = self[run] = self._number(run if isinstance(run, str) else run.decode())
-        return numbers
-
-
 class Analyser:
-    """Numbers terms and keeps analysed documents by digest; a number is never given anew.
+    """Analyses documents and keeps what came of it by digest.
 
-    An analysed document is one `bytes`: hashes of its names, its term numbers (int32), and one byte for the
-    impact of each term (`impact_table`). One object and five bytes a term keep 100,000 documents small.
+    What is kept is one `Forward`: flat arrays with five bytes a term, so that 100,000 documents stay small.
     """
 
-    __slots__ = ("_documents", "_fields", "_runs", "_variants", "_weights", "vocabulary")
+    __slots__ = ("_fields", "_numbering", "_rows", "_weights", "forward")
 
     def __init__(self, weights: FieldWeights) -> None:
         self._weights = weights
         self._fields = tuple(weights.fields[name] for name in FIELDS)
-        self._runs = _Runs(self._number)
-        self._documents: dict[str, bytes] = {}
-        self._variants: dict[str, tuple[int, ...]] = {}
-        self.vocabulary: dict[str, int] = {}
+        self._numbering = Numbering()
+        self._rows: dict[str, int] = {}
+        self.forward = Forward()
+        """Everything that was analysed."""
+
+    @property
+    def vocabulary(self) -> Mapping[str, int]:
+        """The terms with their numbers."""
+        return self._numbering.vocabulary
 
     @property
     def full(self) -> bool:
         """Whether the bounds are reached and a new analyser should take over."""
-        return len(self.vocabulary) > VOCABULARY_MAX_TERMS or len(self._documents) > ANALYSED_MAX_DOCUMENTS
+        return len(self.vocabulary) > VOCABULARY_MAX_TERMS or len(self._rows) > ANALYSED_MAX_DOCUMENTS
 
-    def analyse(self, documents: Iterable[Document]) -> list[bytes]:
-        """The analysed documents, from the cache where the content was seen before."""
-        cache, given = self._documents, tuple(documents)
-        missing = {document.digest: document for document in given if document.digest not in cache}
+    def analyse(self, documents: Sequence[Document]) -> NDArray[np.int64]:
+        """The rows of the documents in `forward`; those whose content was seen before are there already."""
+        rows = self._rows
+        missing = {document.digest: document for document in documents if document.digest not in rows}
         news = tuple(missing.values())
         for start in range(0, len(news), _BATCH):
             batch = news[start : start + _BATCH]
-            cache.update(zip((document.digest for document in batch), self._analyse(batch), strict=True))
-        if len(self._runs) > RUN_MEMO_MAX_RUNS:
-            self._runs.clear()
-        return [cache[document.digest] for document in given]
+            first = self._append(batch)
+            rows.update(zip((document.digest for document in batch), range(first, first + len(batch)), strict=True))
+        self._numbering.rest()
+        return np.fromiter((rows[document.digest] for document in documents), dtype=np.int64, count=len(documents))
 
     def family_numbers(self, key: str) -> tuple[int, ...]:
-        """The numbers of all terms of a word family, in the order in which they were first seen."""
-        numbers = self._variants.get(key, ())
-        own = self.vocabulary.get(key)
-        if own is None or own in numbers or family(key) != key:
-            return numbers
-        return (own, *numbers)
+        """The numbers of all terms of a word family."""
+        return self._numbering.family_numbers(key)
 
     def parts(self, document: Document, weights: Mapping[int, float]) -> dict[str, float]:
         """What each field gives to a document's score if terms count as given: an explanation's detail."""
@@ -173,22 +171,18 @@ class Analyser:
         parts["name_coverage"] = self._weights.coverage * covered / len(named) if named else 0.0
         return parts
 
-    def _analyse(self, batch: Sequence[Document]) -> Iterable[bytes]:
+    def _append(self, batch: Sequence[Document]) -> int:
         """All terms of a batch in one array, sorted by document, term and field, and summed up there."""
-        numbers: list[int] = []
-        ends: list[int] = []
-        for document in batch:
-            for _, text in field_texts(document):
-                if text:
-                    numbers += self._numbers(text)
-                ends.append(len(numbers))
-        lengths = np.diff(np.array(ends, dtype=np.int64), prepend=0)
+        numbers, places = self._numbering.numbers(map(_texts, batch))
+        lengths = np.bincount(places, minlength=len(batch) * len(FIELDS))
         each = self._worth(lengths.reshape(len(batch), -1)).ravel()
-        slots = np.repeat(np.arange(len(lengths)), lengths)
-        rows, fields = np.divmod(slots, len(FIELDS))
-        keys = (rows << _TERM_BITS) | (np.array(numbers, dtype=np.int64) << _FIELD_BITS) | fields
-        keys, counts = np.unique(keys, return_counts=True)
-        rows, fields = keys >> _TERM_BITS, keys & ((1 << _FIELD_BITS) - 1)
+        bits = max(_TERM_BITS, len(self.vocabulary).bit_length())
+        # In 32 bits as long as they suffice: sorting takes half the time.
+        wide = np.int32 if bits == _TERM_BITS else np.int64
+        slots = np.arange(len(lengths), dtype=wide)
+        heads = (slots // len(FIELDS) << (bits + _FIELD_BITS)) | slots % len(FIELDS)
+        keys, counts = _counted(heads[places] | (numbers.astype(wide) << _FIELD_BITS))
+        rows, fields = keys >> (bits + _FIELD_BITS), keys & ((1 << _FIELD_BITS) - 1)
         shares = counts * each[rows * len(FIELDS) + fields]
         groups = np.flatnonzero(np.diff(keys >> _FIELD_BITS, prepend=-1))
         sums = np.add.reduceat(shares, groups) if len(groups) else shares
@@ -197,38 +191,25 @@ class Analyser:
         # The name is field 0, so a term of the name has its group begin with it.
         cover = np.where(fields[groups] == 0, self._weights.coverage / np.maximum(named, 1)[rows], 0.0)
         scale = _CODES * (1.0 + self._weights.coverage) ** -0.5
-        codes = (scale * np.sqrt(sums / (self._weights.saturation + sums) + cover) + 0.5).astype(np.uint8).tobytes()
-        terms = ((keys[groups] >> _FIELD_BITS) & ((1 << (_TERM_BITS - _FIELD_BITS)) - 1)).astype(np.int32).tobytes()
-        heads = np.array([name_hash(name) for document in batch for name in names_of(document)], dtype=np.uint32)
-        head = heads.tobytes()
-        bounds: list[int] = np.searchsorted(rows, np.arange(len(batch) + 1)).tolist()
-        for row, (start, stop) in enumerate(pairwise(bounds)):
-            yield head[row * HEADER_BYTES : (row + 1) * HEADER_BYTES] + terms[4 * start : 4 * stop] + codes[start:stop]
+        codes = (scale * np.sqrt(sums / (self._weights.saturation + sums) + cover) + 0.5).astype(np.uint8)
+        terms = (keys[groups] >> _FIELD_BITS) & ((1 << bits) - 1)
+        sizes = np.bincount(rows, minlength=len(batch))
+        held = Stretch(sizes=sizes, terms=terms.astype(np.int32), codes=codes, names=_name_hashes(batch))
+        return self.forward.append(held)
 
     def _worth(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
         """What one occurrence in each field is worth, by the number of terms in it."""
         weight, pivot, share = np.array([(f.weight, f.pivot, f.length_share) for f in self._fields]).T
         return weight / (1.0 - share + share * lengths / pivot)
 
-    def _numbers(self, text: str) -> list[int]:
-        runs = (ascii_runs(text) if text.isascii() else runs_of(text))[:FIELD_MAX_RUNS]
-        return list(chain.from_iterable(map(self._runs.__getitem__, runs)))
-
     def _shares(self, text: str, field: Field) -> dict[int, float]:
-        numbers = self._numbers(text)
+        numbers: list[int] = self._numbering.numbers([(text,)])[0].tolist()
         length = 1.0 - field.length_share + field.length_share * len(numbers) / field.pivot
         return {number: count * field.weight / length for number, count in Counter(numbers).items()}
 
-    def _number(self, run: str) -> tuple[int, ...]:
-        vocabulary = self.vocabulary
-        numbers: list[int] = []
-        for term in run_terms(run):
-            number = vocabulary.get(term)
-            if number is None:
-                number = vocabulary[term] = len(vocabulary)
-                # No other ending makes a word form: most terms are spared the question.
-                key = family(term) if term[-1] in "sgde" else term
-                if key != term:
-                    self._variants[key] = (*self._variants.get(key, ()), number)
-            numbers.append(number)
-        return tuple(numbers)
+
+def _counted(keys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The distinct keys in order, and how often each occurs; sorts them in place."""
+    keys.sort()
+    firsts = np.flatnonzero(np.diff(keys, prepend=-1))
+    return keys[firsts], np.diff(firsts, append=len(keys))

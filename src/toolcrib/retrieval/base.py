@@ -9,28 +9,72 @@ not a failure.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Protocol, overload
+from typing import NamedTuple, Protocol, overload
+
+
+class Document(Protocol):
+    """The searchable words of one tool."""
+
+    @property
+    def key(self) -> str:
+        """The exposed name; unique in an index, and the tie-breaker of equal scores."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Digest of everything else: equal digests mean equal documents."""
+        ...
+
+    @property
+    def leaf(self) -> str:
+        """The name that the source itself uses, without any prefix."""
+        ...
+
+    @property
+    def toolset(self) -> str:
+        """The group that the tool belongs to, as the model sees it (`github`, not `mcp-github`)."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What the source says of the tool."""
+        ...
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Words that the operator attached to the tool; used for ranking only (X8)."""
+        ...
+
+    def inside(self) -> "Inside":
+        """What the schema of the arguments says: may have to be read anew."""
+        ...
+
+
+class Inside(NamedTuple):
+    """The searchable words of a schema."""
+
+    parameters: tuple[str, ...] = ()
+    """Names of the top-level parameters."""
+    nested: str = ""
+    """Bounded text of parameter descriptions, nested names and enum values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
-    """The searchable words of one tool."""
+class PlainDocument:
+    """A document whose words are all at hand."""
 
     key: str
-    """The exposed name; unique in an index, and the tie-breaker of equal scores."""
     digest: str
-    """Digest of every other field: equal digests mean equal documents."""
     leaf: str
-    """The name that the source itself uses, without any prefix."""
     toolset: str
-    """The group that the tool belongs to, as the model sees it (`github`, not `mcp-github`)."""
     description: str
     parameters: tuple[str, ...]
-    """Names of the top-level parameters."""
     nested: str
-    """Bounded text of parameter descriptions, nested names and enum values."""
     aliases: tuple[str, ...] = ()
-    """Words that the operator attached to the tool; used for ranking only (X8)."""
+
+    def inside(self) -> Inside:
+        """The words of the parameters."""
+        return Inside(self.parameters, self.nested)
 
 
 @dataclass(frozen=True, slots=True)

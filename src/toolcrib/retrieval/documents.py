@@ -1,17 +1,52 @@
 """From tools to documents: which words of a definition can be searched, and how many of them.
 
 Top-level parameter names are a field of their own. Everything below them (descriptions, nested names, enum values) is
-one bounded text, so that a tool with a hundred parameters does not drown its neighbours.
+one bounded text, so that a tool with a hundred parameters does not drown its neighbours. That text is not kept: the
+schema is at hand, and reading the few of its keywords that matter costs less than a search.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import cast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+import orjson
 
 from toolcrib.definitions import Json, Tool, Toolset
-from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.base import Document, Inside
 
 NESTED_MAX_CHARS = 2_000
 _NESTED_MAX_DEPTH = 6
+_ENUM_MAX_VALUES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDocument:
+    """The document of one tool: its own words are the tool's, so it takes next to no memory."""
+
+    tool: Tool
+    toolset: str
+    aliases: tuple[str, ...]
+    digest: str
+
+    @property
+    def key(self) -> str:
+        """The exposed name."""
+        return self.tool.name
+
+    @property
+    def leaf(self) -> str:
+        """The source's own name."""
+        return self.tool.leaf
+
+    @property
+    def description(self) -> str:
+        """What the source says."""
+        return self.tool.description
+
+    def inside(self) -> Inside:
+        """The words of the schema, read anew."""
+        return read_inside(self.tool.schema)
 
 
 def documents_of(
@@ -27,38 +62,75 @@ def documents_of(
     shared = extra.get(toolset.name, ())
     documents: list[Document] = []
     for tool in toolset.tools:
-        words = (*tool.aliases, *extra.get(tool.name, extra.get(tool.leaf, ())), *shared)
-        documents.append(made.get(_digest(tool, words)) or build_document(tool, label, words))
+        words = (*tool.aliases, *extra.get(tool.name, extra.get(tool.leaf, ())), *shared) if extra else tool.aliases
+        digest = f"{tool.fingerprint}:{'|'.join(words)}" if words else tool.fingerprint
+        documents.append(made.get(digest) or ToolDocument(tool, label, words, digest))
     return tuple(documents)
 
 
-def _digest(tool: Tool, aliases: tuple[str, ...]) -> str:
-    return f"{tool.fingerprint}:{'|'.join(aliases)}" if aliases else tool.fingerprint
+class _Schema(msgspec.Struct, gc=False):
+    """The keywords of a JSON Schema that hold words; a decoder passes over all others."""
+
+    properties: "dict[str, _Schema | bool] | None" = None
+    description: str | None = None
+    enum: list[Any] | None = None
+    items: "_Schema | bool | list[Any] | None" = None
+    anyOf: "list[_Schema | bool] | None" = None
+    oneOf: "list[_Schema | bool] | None" = None
+    allOf: "list[_Schema | bool] | None" = None
 
 
-def build_document(tool: Tool, label: str, aliases: tuple[str, ...] = ()) -> Document:
-    """The document of one tool, in the toolset that the model knows as `label`."""
-    schema = tool.parameters
-    properties = schema.get("properties")
-    names = tuple(properties) if isinstance(properties, Mapping) else ()
-    return Document(
-        key=tool.name,
-        digest=_digest(tool, aliases),
-        leaf=tool.leaf,
-        toolset=label,
-        description=tool.description,
-        parameters=names,
-        nested=nested_text(properties),
-        aliases=aliases,
+_DECODER = msgspec.json.Decoder(_Schema)
+
+
+def read_inside(schema: bytes) -> Inside:
+    """The words of an encoded schema."""
+    try:
+        return _inside(_DECODER.decode(schema))
+    except msgspec.ValidationError:  # some keyword holds what it should not: the others still count
+        return inside_of(orjson.loads(schema))
+
+
+def inside_of(schema: Json) -> Inside:
+    """The words of a schema, whatever is in it."""
+    return _inside(_lenient(schema, _NESTED_MAX_DEPTH + 1))
+
+
+def _lenient(value: object, levels: int) -> _Schema:
+    """As much of a schema as can be used."""
+    if not isinstance(value, Mapping) or not levels:
+        return _Schema()
+    given = cast("Mapping[str, Json]", value)
+    properties, description, values = given.get("properties"), given.get("description"), given.get("enum")
+
+    def options(keyword: str) -> "list[_Schema | bool]":
+        found = given.get(keyword)
+        return [_lenient(option, levels - 1) for option in found] if isinstance(found, list) else []
+
+    return _Schema(
+        properties={str(key): _lenient(inner, levels - 1) for key, inner in properties.items()}
+        if isinstance(properties, Mapping)
+        else None,
+        description=description if isinstance(description, str) else None,
+        enum=values if isinstance(values, list) else None,
+        items=_lenient(given.get("items"), levels - 1),
+        anyOf=options("anyOf"),
+        oneOf=options("oneOf"),
+        allOf=options("allOf"),
     )
 
 
-def nested_text(properties: Json) -> str:
-    """The bounded text of what is inside the parameters of a schema, given its `properties`."""
-    return _bounded(_nested_words(properties)) if isinstance(properties, Mapping) else ""
+def _inside(schema: _Schema) -> Inside:
+    properties = schema.properties
+    if not properties:
+        return Inside()
+    words = _nested_words(list(properties.values()))
+    if sum(map(len, words)) + len(words) > NESTED_MAX_CHARS:
+        words = _bounded(words)
+    return Inside(tuple(properties), " ".join(words))
 
 
-def _bounded(words: Iterator[str]) -> str:
+def _bounded(words: Iterable[str]) -> list[str]:
     kept: list[str] = []
     room = NESTED_MAX_CHARS
     for word in words:
@@ -66,32 +138,30 @@ def _bounded(words: Iterator[str]) -> str:
         if room < 0:
             break
         kept.append(word)
-    return " ".join(kept)
+    return kept
 
 
-def _nested_words(properties: Json) -> Iterator[str]:
+def _nested_words(level: "list[_Schema | bool]") -> list[str]:
     """Descriptions of the parameters first, then what is inside them, level by level."""
-    level: list[Json] = list(cast("Mapping[str, Json]", properties).values())
+    words: list[str] = []
     for _ in range(_NESTED_MAX_DEPTH):
-        below: list[Json] = []
+        below: list[_Schema | bool] = []
         for schema in level:
-            if not isinstance(schema, Mapping):
+            if not isinstance(schema, _Schema):
                 continue
-            description = schema.get("description")
-            if isinstance(description, str):
-                yield description
-            values = schema.get("enum")
-            if isinstance(values, list):
-                yield from (value for value in values[:20] if isinstance(value, str))
-            inner = schema.get("properties")
-            if isinstance(inner, Mapping):
-                yield from inner
-                below.extend(inner.values())
-            below.append(schema.get("items"))
-            for key in ("anyOf", "oneOf", "allOf"):
-                options = schema.get(key)
-                if isinstance(options, list):
-                    below.extend(options)
+            if schema.description is not None:
+                words.append(schema.description)
+            if schema.enum:
+                words += (value for value in schema.enum[:_ENUM_MAX_VALUES] if isinstance(value, str))
+            if schema.properties:
+                words += schema.properties
+                below += schema.properties.values()
+            if isinstance(schema.items, _Schema):
+                below.append(schema.items)
+            for options in (schema.anyOf, schema.oneOf, schema.allOf):
+                if options:
+                    below += options
         if not below:
-            return
+            break
         level = below
+    return words

@@ -111,7 +111,7 @@ def document_text(document: Document) -> str:
     """What is encoded of a tool: whose it is, its name in words, its description, and what it takes."""
     names = (document.toolset, document.leaf)
     head = " ".join(filter(None, map(in_words, names)))
-    parameters = ", ".join(map(in_words, document.parameters[:ENCODER_PARAMETERS]))
+    parameters = ", ".join(map(in_words, document.inside().parameters[:ENCODER_PARAMETERS]))
     aliases = " ".join(document.aliases)
     return f"{head}: {document.description[:ENCODER_DESCRIPTION_MAX_CHARS]} {parameters} {aliases}".rstrip()
 

@@ -11,20 +11,22 @@ key. Prevents that an answer depends on what was indexed before, or on the order
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from operator import is_
 from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toolcrib.alongside import common_ends
 from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
 from toolcrib.retrieval.base import Document, Grouped, Hit, Ranking
+from toolcrib.retrieval.forward import Stretch
 from toolcrib.retrieval.postings import Floats, build_segment, count_terms
 from toolcrib.retrieval.query import QueryWeights, Weigher, Word
 from toolcrib.retrieval.reading import Postings, SegmentReader
 from toolcrib.retrieval.selection import RIVAL_SHARE, select
+from toolcrib.retrieval.spelling import Spelling
 from toolcrib.retrieval.text import normal_name
 
 NAME_RANKS = (6, 2, 4)
@@ -46,7 +48,7 @@ class _Base:
 class LexicalRetriever:
     """Builds lexical indexes; keeps analysed documents by content, and the last whole build."""
 
-    __slots__ = ("_analyser", "_base", "_impacts", "_lock", "_query", "_rival", "_weights")
+    __slots__ = ("_analyser", "_base", "_impacts", "_lock", "_query", "_rival", "_spelling", "_weights")
 
     def __init__(
         self,
@@ -59,6 +61,7 @@ class LexicalRetriever:
         self._weights = weights if weights is not None else default_weights()
         self._query = query if query is not None else QueryWeights()
         self._analyser = Analyser(self._weights)
+        self._spelling = Spelling(self._analyser.vocabulary)
         self._impacts = self._weights.impact_table()
         self._base: _Base | None = None
         self._lock = Lock()
@@ -68,6 +71,7 @@ class LexicalRetriever:
         with self._lock:
             if self._analyser.full:
                 self._analyser, self._base = Analyser(self._weights), None
+                self._spelling = Spelling(self._analyser.vocabulary)
             groups = documents.groups if isinstance(documents, Grouped) else (tuple(documents),)
             amendment = self._amend(groups)
             if amendment is None:
@@ -78,6 +82,7 @@ class LexicalRetriever:
                 postings=postings,
                 documents=by_row,
                 analyser=self._analyser,
+                spelling=self._spelling,
                 query=self._query,
                 rival=self._rival,
             )
@@ -89,7 +94,10 @@ class LexicalRetriever:
         return None, self._whole(reader), ByRow(given, ())
 
     def _reader(self, documents: Sequence[Document]) -> SegmentReader:
-        return SegmentReader(build_segment(self._analyser.analyse(documents)), self._impacts)
+        return SegmentReader(build_segment(self._read(documents)), self._impacts)
+
+    def _read(self, documents: Sequence[Document]) -> Stretch:
+        return self._analyser.forward.take(self._analyser.analyse(documents))
 
     def _whole(self, reader: SegmentReader) -> Postings:
         return Postings(base=reader, added=self._reader(()), gone=np.empty(0, dtype=np.intp))
@@ -100,10 +108,10 @@ class LexicalRetriever:
             return None
         old = base.documents
         # First whole groups, then the documents of what is left: few objects are touched.
-        start, end = _ends(base.groups, groups)
+        start, end = common_ends(base.groups, groups)
         head, tail = sum(map(len, groups[:start])), sum(map(len, groups[len(groups) - end :]))
         after = tuple(chain.from_iterable(groups[start : len(groups) - end]))
-        first, last = _ends(old[head : len(old) - tail], after)
+        first, last = common_ends(old[head : len(old) - tail], after)
         head, tail, after = head + first, tail + last, after[first : len(after) - last]
         before = range(head, len(old) - tail)
         if not before and not after:
@@ -124,7 +132,7 @@ class LexicalRetriever:
             base=base.reader,
             added=self._reader(added),
             gone=np.array(gone, dtype=np.intp),
-            gone_terms=count_terms(self._analyser.analyse(old[row] for row in gone)),
+            gone_terms=count_terms(self._read([old[row] for row in gone])),
         )
         ends = np.arange(head), np.array(window, dtype=np.int64), np.arange(len(old) - tail, len(old))
         return np.concatenate(ends), postings, ByRow(old, tuple(added))
@@ -176,6 +184,7 @@ class LexicalIndex:
         postings: Postings,
         documents: ByRow,
         analyser: Analyser,
+        spelling: Spelling,
         query: QueryWeights,
         rival: float,
     ) -> None:
@@ -184,7 +193,7 @@ class LexicalIndex:
         self._positions = positions
         self._documents = documents
         self._analyser = analyser
-        self._weigher = Weigher(analyser=analyser, postings=postings, weights=query)
+        self._weigher = Weigher(analyser=analyser, spelling=spelling, postings=postings, weights=query)
         self.postings = postings
 
     def __len__(self) -> int:
@@ -273,15 +282,3 @@ def lexical_confidence(match: Match, best: float) -> float:
         return 1.0
     mass = match.mass
     return min(1.0, best / mass) if mass > 0.0 else 0.0
-
-
-def _ends(first: tuple[object, ...], second: tuple[object, ...]) -> tuple[int, int]:
-    """How many objects at the start and at the end are the same ones."""
-    head = _common(first, second)
-    return head, min(_common(first[::-1], second[::-1]), min(len(first), len(second)) - head)
-
-
-def _common(first: tuple[object, ...], second: tuple[object, ...]) -> int:
-    """How many objects at the start are the same ones."""
-    same = list(map(is_, first, second))
-    return same.index(False) if False in same else len(same)

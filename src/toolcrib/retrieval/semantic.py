@@ -112,7 +112,7 @@ class StaticModel:
             (_LEAF, document.leaf),
             (_TOOLSET, document.toolset),
             (_DESCRIPTION, document.description),
-            (_PARAMETERS, " ".join(document.parameters[:20])),
+            (_PARAMETERS, " ".join(document.inside().parameters[:20])),
             (_ALIASES, " ".join(document.aliases)),
         )
         composed: list[tuple[int, float]] = []

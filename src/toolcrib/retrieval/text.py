@@ -18,8 +18,11 @@ from toolcrib.limits import QUERY_MAX_CHARS, TERM_MAX_CHARS
 
 _RUNS = re.compile(r"[^\W_]+")
 _ASCII_RUNS = re.compile(r"[A-Za-z0-9]+")
+BORDER = b"\x1e"
+"""The one separator that `ascii_runs` hands out as a run of its own, if it stands between spaces."""
 _SEPARATORS = bytes(code for code in range(128) if not chr(code).isalnum())
-_BLANKED = bytes(0x20 if code in _SEPARATORS else code for code in range(256))
+_ASCII = bytes(range(128))
+_BLANKED = bytes(0x20 if code in _SEPARATORS and code not in BORDER else code for code in range(256))
 _LOWERED = bytes(range(256)).lower()
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+|[a-z]+|[0-9]+")
 # Scripts written without spaces between words, and Hangul, whose particles stick to the word.
@@ -53,9 +56,17 @@ def runs_of(text: str) -> list[str]:
     return (_ASCII_RUNS if text.isascii() else _RUNS).findall(text)
 
 
-def ascii_runs(text: str) -> list[bytes]:
-    """The same for a text of ASCII characters, at a third of the cost."""
-    return text.encode().translate(_BLANKED).split()
+def has_plain_runs(text: str) -> bool:
+    """Whether every letter and digit of the text is ASCII: a dash or a curly quote beside them parts words only."""
+    if text.isascii():
+        return True
+    odd = text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
+    return _RUNS.search(odd) is None
+
+
+def ascii_runs(text: bytes) -> list[bytes]:
+    """`runs_of` a text of ASCII characters, at a third of the cost."""
+    return text.translate(_BLANKED).split()
 
 
 def plain_name(name: str) -> bytes:
@@ -106,6 +117,17 @@ def family(term: str) -> str:
     if len(word) > 4 and word.endswith("e"):
         return word[:-1]
     return word
+
+
+def word_forms(key: str) -> list[str]:
+    """Every word whose `family` is the key, the key itself first if it is one of them."""
+    stems = (key, key + "e")
+    # The last letter may have been doubled before the ending of a verb.
+    verbs = [stem + ending for stem in stems for ending in ("", "ing", "ed", stem[-1:] + "ing", stem[-1:] + "ed")]
+    words = [verb + ending for verb in verbs for ending in ("", "s", "es")]
+    if key.endswith("y"):
+        words.append(key[:-1] + "ies")
+    return [word for word in dict.fromkeys(words) if family(word) == key]
 
 
 def _without_verb_ending(word: str, stem: str) -> str:

@@ -82,15 +82,14 @@ class LiveDefinitions:
         everything: _Known | None = None
         for number, start in enumerate(range(0, len(definitions), _CHUNK)):
             part = definitions[start : start + _CHUNK]
-            encoded = _encode(part)
             before = old[number] if number < len(old) else None
-            if before is not None and encoded is not None and encoded == before.encoded:
+            if before is not None and before.encoded is not None and _encode(part) == before.encoded:
                 new.append(before)
                 continue
             if shifted and everything is None:
                 everything = _known(old)
             known = everything if everything is not None else _known([before] if before else [])
-            new.append(_Chunk(encoded and fitted(encoded), tuple(self._entry(raw, known) for raw in part)))
+            new.append(_chunk(tuple(self._entry(raw, known) for raw in part)))
         if len(new) != len(old) or any(one is not other for one, other in zip(new, old, strict=True)):
             self._chunks = new
             self._snapshot = self._toolsets(old)
@@ -109,7 +108,9 @@ class LiveDefinitions:
         entry = known.get((toolset, encoded)) if encoded is not None else None
         # A NaN is encoded like null: what was left out for one is looked at again.
         if entry is None or (isinstance(entry.item, Skipped) and encoded is not None and b"null" in encoded):
-            entry = _Entry(toolset, encoded and fitted(encoded), self._frozen(raw, toolset))
+            item = self._frozen(raw, toolset, encoded)
+            kept = item.raw if isinstance(item, Tool) else encoded and fitted(encoded)
+            entry = _Entry(toolset, kept, item)
         return entry
 
     def _group(self, raw: object) -> str:
@@ -117,9 +118,9 @@ class LiveDefinitions:
             return self._name
         return self._toolset_of(cast("JsonObject", raw))
 
-    def _frozen(self, raw: JsonObject, toolset: str) -> Tool | Skipped:
+    def _frozen(self, raw: JsonObject, toolset: str, encoded: bytes | None) -> Tool | Skipped:
         try:
-            return freeze_tool(raw, toolset=toolset, origin=self._origin)
+            return freeze_tool(raw, toolset=toolset, origin=self._origin, encoded=encoded)
         except DefinitionError as error:
             return Skipped(toolset=ToolsetName(toolset), name=name_of(raw), reason=str(error))
 
@@ -147,6 +148,13 @@ class LiveDefinitions:
         if before is not None and _same(before.tools, toolset.tools) and before.skipped == toolset.skipped:
             return before
         return toolset
+
+
+def _chunk(entries: tuple[_Entry, ...]) -> _Chunk:
+    """The stretch of these entries, with the bytes that an encoder would make of it as a whole."""
+    parts = [entry.encoded for entry in entries if entry.encoded is not None]
+    whole = b"[" + b",".join(parts) + b"]" if len(parts) == len(entries) else None
+    return _Chunk(whole, entries)
 
 
 def _known(chunks: Sequence[_Chunk]) -> _Known:

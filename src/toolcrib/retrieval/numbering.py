@@ -1,0 +1,119 @@
+"""Gives every term a number, and turns texts into numbers many at a time.
+
+A written form (a run of letters and digits) is taken apart once, however often it occurs: after that a text costs one
+split and one look-up per run, and all further arithmetic happens in arrays. A number is never given anew.
+"""
+
+from array import array
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolcrib.limits import FIELD_MAX_RUNS, RUN_MEMO_MAX_RUNS, TERM_MAX_CHARS
+from toolcrib.retrieval.text import BORDER, ascii_runs, has_plain_runs, run_terms, runs_of, word_forms
+
+Numbers = NDArray[np.int32]
+
+_BORDER_CHAR = BORDER.decode()
+_END = f" {_BORDER_CHAR} "
+_AT_BORDER, _CUT = -1, -2
+"""Codes that stand for no term; those below stand for several."""
+
+
+class Numbering:
+    """The terms of one analyser."""
+
+    __slots__ = ("_runs", "vocabulary")
+
+    def __init__(self) -> None:
+        self.vocabulary: dict[str, int] = {}
+        self._runs = _Runs(self.vocabulary)
+
+    def numbers(self, texts: Iterable[Sequence[str]]) -> tuple[Numbers, Numbers]:
+        """The term numbers of all texts, and the place of the text that each belongs to; in no order."""
+        codes = np.fromiter(map(self._runs.__getitem__, runs := _runs_of(texts)), dtype=np.int32, count=len(runs))
+        places = np.cumsum(codes == _AT_BORDER, dtype=np.int32)
+        if len(runs) > FIELD_MAX_RUNS:
+            codes = _shortened(codes, places)
+        single, several = codes >= 0, np.flatnonzero(codes < _CUT)
+        if not len(several):
+            return codes[single], places[single]
+        terms, sizes = self._runs.expand(codes[several])
+        return (
+            np.concatenate((codes[single], terms)),
+            np.concatenate((places[single], np.repeat(places[several], sizes))),
+        )
+
+    def rest(self) -> None:
+        """Forgets written forms if they have become many; terms keep their numbers."""
+        if len(self._runs) > RUN_MEMO_MAX_RUNS:
+            self._runs = _Runs(self.vocabulary)
+
+    def family_numbers(self, key: str) -> tuple[int, ...]:
+        """The numbers of all terms of a word family: its key first if that is a word of it, then as first seen."""
+        numbers = [number for form in word_forms(key) if (number := self.vocabulary.get(form)) is not None]
+        return (*numbers[:1], *sorted(numbers[1:])) if key in self.vocabulary else tuple(sorted(numbers))
+
+
+class _Runs(dict[bytes, int]):
+    """What each run stands for: one term (its number), a border, or several terms (below `_CUT`)."""
+
+    __slots__ = ("_ends", "_several", "_vocabulary")
+
+    def __init__(self, vocabulary: dict[str, int]) -> None:
+        super().__init__({BORDER: _AT_BORDER})
+        self._vocabulary = vocabulary
+        self._several = array("i")
+        """The terms of all runs that have not exactly one, one run after the other."""
+        self._ends = array("i", [0])
+
+    def __missing__(self, run: bytes) -> int:
+        vocabulary = self._vocabulary
+        if run.islower() and run.isalpha() and len(run) <= TERM_MAX_CHARS:
+            code = vocabulary.setdefault(run.decode(), len(vocabulary))
+        else:
+            numbers = [vocabulary.setdefault(term, len(vocabulary)) for term in run_terms(run.decode())]
+            code = numbers[0] if len(numbers) == 1 else self._keep(numbers)
+        self[run] = code
+        return code
+
+    def _keep(self, numbers: list[int]) -> int:
+        self._several.extend(numbers)
+        self._ends.append(len(self._several))
+        return _CUT + 1 - len(self._ends)
+
+    def expand(self, codes: Numbers) -> tuple[Numbers, Numbers]:
+        """The terms of runs that have not exactly one, and how many each has."""
+        ends, several = np.array(self._ends), np.array(self._several)
+        which = _CUT - 1 - codes
+        starts, sizes = ends[which], ends[which + 1] - ends[which]
+        before = np.cumsum(sizes, dtype=np.int32) - sizes
+        return several[np.repeat(starts - before, sizes) + np.arange(sizes.sum())], sizes
+
+
+def _shortened(codes: Numbers, places: Numbers) -> Numbers:
+    """The codes, with those cut that stand behind the first `FIELD_MAX_RUNS` of their text."""
+    borders = np.flatnonzero(codes == _AT_BORDER)
+    if np.diff(borders, prepend=-1).max() <= FIELD_MAX_RUNS + 1:
+        return codes
+    begins = np.concatenate(([0], borders + 1))
+    return np.where((np.arange(len(codes)) - begins[places] < FIELD_MAX_RUNS) | (codes == _AT_BORDER), codes, _CUT)
+
+
+def _runs_of(texts: Iterable[Sequence[str]]) -> list[bytes]:
+    """The runs of all texts, each text ended by a border. Plain texts are split many at a time."""
+    runs: list[bytes] = []
+    plain: list[bytes] = []
+    for group in texts:
+        joined = _END.join((*group, ""))
+        if joined.count(_BORDER_CHAR) == len(group) and has_plain_runs(joined):
+            plain.append(joined.encode("ascii", "replace"))
+            continue
+        runs += ascii_runs(b"".join(plain))
+        plain.clear()
+        for text in group:
+            runs += map(str.encode, runs_of(text))
+            runs.append(BORDER)
+    runs += ascii_runs(b"".join(plain))
+    return runs

@@ -1,0 +1,79 @@
+"""Texts become term numbers many at a time, and the same ones as one at a time."""
+
+import random
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.limits import FIELD_MAX_RUNS, TERM_MAX_CHARS
+from toolcrib.retrieval.forward import NAMES, Forward, Stretch
+from toolcrib.retrieval.numbering import Numbering
+from toolcrib.retrieval.text import family, terms, word_forms
+
+ODD = st.text(alphabet="aBc1é日-—’\x1e_ \t\ud800Ab", max_size=40)
+
+
+def words_of(numbering: Numbering, texts: list[tuple[str, ...]]) -> list[list[str]]:
+    """The terms of each text, sorted."""
+    numbers, places = numbering.numbers(texts)
+    words = {number: word for word, number in numbering.vocabulary.items()}
+    found: list[list[str]] = [[] for text in texts for _ in text]
+    for number, place in zip(numbers.tolist(), places.tolist(), strict=True):
+        found[place].append(words[number])
+    return [sorted(each) for each in found]
+
+
+@given(st.lists(st.tuples(ODD, ODD), max_size=6))
+def test_many_texts_at_once_have_the_terms_that_each_has_alone(texts: list[tuple[str, ...]]) -> None:
+    assert words_of(Numbering(), texts) == [sorted(terms(text)) for pair in texts for text in pair]
+
+
+def test_only_the_first_runs_of_a_text_count_and_its_neighbours_keep_theirs() -> None:
+    stuffed = " ".join(f"w{'x' * (n % 7)}" for n in range(FIELD_MAX_RUNS)) + " beyond theEnd"
+    before, long, after = words_of(Numbering(), [("first readFile", stuffed, "last")])
+    assert before == sorted(["first", "read", "file", "readfile"])
+    assert len(long) == FIELD_MAX_RUNS
+    assert "beyond" not in long
+    assert "end" not in long
+    assert after == ["last"]
+
+
+def test_a_run_that_is_too_long_for_a_word_is_cut() -> None:
+    assert words_of(Numbering(), [("x" * 100,)]) == [["x" * TERM_MAX_CHARS]]
+
+
+@given(st.text(alphabet="abeinglsdyuxhc", min_size=1, max_size=9))
+def test_every_word_is_among_the_forms_of_its_family_and_no_other_word_is(word: str) -> None:
+    forms = word_forms(family(word))
+    assert word in forms
+    assert all(family(form) == family(word) for form in forms)
+
+
+def test_the_word_that_names_a_family_comes_first() -> None:
+    numbering = Numbering()
+    numbering.numbers([("accounts", "counted account counting accounted")])
+    words = {number: word for word, number in numbering.vocabulary.items()}
+    assert [words[number] for number in numbering.family_numbers("account")] == ["account", "accounts", "accounted"]
+    assert [words[number] for number in numbering.family_numbers("count")] == ["counted", "counting"]
+    assert numbering.family_numbers("unheard") == ()
+
+
+def test_analysed_documents_come_back_as_they_were_put_in_in_any_order() -> None:
+    rng = random.Random(3)
+    forward, kept = Forward(), list[tuple[list[int], list[int], list[int]]]()
+    for _ in range(30):
+        batch = [[rng.randrange(1_000) for _ in range(rng.randrange(5))] for _ in range(rng.randrange(1, 9))]
+        flat = np.array([term for terms in batch for term in terms], dtype=np.int32)
+        names = np.arange(len(batch) * NAMES, dtype=np.uint32).reshape(-1, NAMES) + len(kept)
+        sizes = np.array([len(terms) for terms in batch])
+        codes = (flat % 251).astype(np.uint8)
+        first = forward.append(Stretch(sizes=sizes, terms=flat, codes=codes, names=names))
+        assert first == len(kept)
+        kept += [(terms, [term % 251 for term in terms], row) for terms, row in zip(batch, names.tolist(), strict=True)]
+    for rows in ([4, 2, 2, 9], list(range(3, 20)), [], [len(kept) - 1]):
+        taken = forward.take(np.array(rows, dtype=np.int64))
+        assert taken.sizes.tolist() == [len(kept[row][0]) for row in rows]
+        assert taken.terms.tolist() == [term for row in rows for term in kept[row][0]]
+        assert taken.codes.tolist() == [code for row in rows for code in kept[row][1]]
+        assert taken.names.tolist() == [kept[row][2] for row in rows]
