@@ -27,8 +27,9 @@ _NEAREST = 3
 ENCODER_CALIBRATION = Calibration(
     first_right=Line(nearest=9.6, elsewhere=-5.72, words=-0.01, lead=4.69, offset=-3.62),
 )
-"""The chance of the first hit is fitted anew. Whether anything fits is judged by the line of the static tier: one
-fitted on these signals caught as many foreign queries (52 %) and emptied five times as many answerable ones of `corpus/`."""
+"""The chance of the first hit is fitted anew. Whether anything fits is judged by the line of the static tier: one that
+was fitted on these signals caught as many foreign queries (52 %), and emptied five times as many answerable ones of
+`corpus/`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
