@@ -1,11 +1,12 @@
 """Measures the sentence encoder of `semantic: onnx`: the tables of docs/retrieval.md.
 
     python -m bench.encoder DIRECTORY [--queries N]     each way of searching over the sets of DIRECTORY
-    python -m bench.encoder --cost TOOLS.jsonl          CPU time: start, query, tool, search
+    python -m bench.encoder --cost TOOLS.jsonl          CPU time of a start, a query and a tool
 
 DIRECTORY holds one folder per set with `tools.jsonl` and `queries.jsonl`. Vectors are kept where `toolcrib` keeps them
 (`XDG_CACHE_HOME`); the first run makes them, about 30 tools a second on one core. `--leave-one-out` chooses the two
-weights anew for each set on the other sets, and gives the mean of what each set then gets.
+weights anew for each set on the other sets, and gives the mean of what each set then gets; `--search-cost` gives the CPU
+time of whole searches.
 """
 
 import argparse
@@ -101,6 +102,19 @@ def cost(path: Path) -> None:
         print(f"{kind}: {p50:.1f} ms p50, {p95:.1f} ms p95, {1_000 * len(took) / sum(took):.0f} a second")
 
 
+def search_cost(sets: Sets, retriever: EncodedRetriever) -> None:
+    """CPU time of whole searches, each query new, with every vector there."""
+    for name, documents, queries in sets:
+        index = retriever.index(documents)
+        took: list[float] = []
+        for query in queries:
+            before = time.process_time()
+            index.search(query.text, limit=5)
+            took.append((time.process_time() - before) * 1_000)
+        p50, p95 = np.percentile(took, [50, 95])
+        print(f"search {name}: {len(documents)} tools, {len(queries)} queries: {p50:.1f} ms p50, {p95:.1f} ms p95")
+
+
 def cell(scores: Scores) -> str:
     return f"{scores[0]:.3f} / {scores[1]:.3f}"
 
@@ -110,6 +124,7 @@ def main() -> None:
     parser.add_argument("directory", type=Path, nargs="?")
     parser.add_argument("--queries", type=int, default=0)
     parser.add_argument("--leave-one-out", action="store_true")
+    parser.add_argument("--search-cost", action="store_true")
     parser.add_argument("--cost", type=Path)
     options = parser.parse_args()
     if options.cost:
@@ -118,7 +133,8 @@ def main() -> None:
         sets = read(options.directory, options.queries)
         retriever = open_encoded(os.environ)
         fill(retriever, sets)
-        (leave_one_out if options.leave_one_out else tiers)(sets, retriever)
+        way = leave_one_out if options.leave_one_out else search_cost if options.search_cost else tiers
+        way(sets, retriever)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ ENCODER_SHARE = 0.6
 """What the encoder says of a nearness, the rest being the table's; chosen on the macro mean of the development sets."""
 ENCODER_WEIGHTS = FusionWeights(words=0.02)
 """With two models, words count for less."""
-FOREIGN_SHARE = 0.3
+FOREIGN_SHARE = 0.2
 """From this share of foreign words on, the encoder is not asked: it reads English, and the table has a bridge."""
 
 
