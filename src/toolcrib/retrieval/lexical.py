@@ -91,9 +91,9 @@ class LexicalRetriever:
         known = [(place, row) for place, document in enumerate(given) if (row := rows.pop(document.digest, -1)) >= 0]
         if base and known:
             places, taken = np.array(known).T
-            new = np.setdiff1d(np.arange(len(given)), places)
-            held = joined((read_rows(base.reader.segment, taken), self._analyse([given[place] for place in new])))
-            segment = build_segment(held, np.concatenate((places, new)))
+            others = sorted(set(range(len(given))).difference(places.tolist()))
+            held = joined((read_rows(base.reader.segment, taken), self._analyse([given[place] for place in others])))
+            segment = build_segment(held, np.concatenate((places, np.array(others, dtype=np.int64))))
         else:
             segment = build_segment(self._analyse(given))
         reader = SegmentReader(segment, self._impacts)
