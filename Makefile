@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: run story test test-adapters check format bench lock clean help
+.PHONY: run story test test-adapters test-clients test-real check format bench soak lock clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,6 +31,23 @@ test-adapters: $(VENV)-adapters/.ready ## the adapters and their examples, with 
 	$(VENV)-adapters/bin/basedpyright --pythonpath $(VENV)-adapters/bin/python $(FRAMEWORKS)
 	$(VENV)-adapters/bin/python -m pytest -q tests/adapters
 
+test-clients: $(VENV)-clients/.ready ## other people's clients in front of the gateway: the official SDK, the Inspector, FastMCP, raw sockets
+	unshare --user --map-root-user --net sh -c 'ip link set lo up; exec "$$@"' sh \
+		$(VENV)-clients/bin/python -m pytest -q -W default tests/in_front
+
+$(VENV)-clients/.ready: requirements-dev.lock pyproject.toml
+	@test -x $(VENV)-clients/bin/python || $(PYTHON) -m venv $(VENV)-clients
+	$(VENV)-clients/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(VENV)-clients/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(VENV)-clients/bin/python -m pip install --quiet --disable-pip-version-check 'fastmcp==4.1.2'
+	@touch $@
+
+test-real: $(READY) ## 25 real servers behind one gateway, five of them failing; installs them first (needs npm's and PyPI's registries)
+	$(BIN)/python -m tests.chaos.install $(REAL)
+	unshare --user --map-root-user --net sh -c 'ip link set lo up; exec "$$@"' sh $(BIN)/python -m tests.chaos.real_servers --root $(REAL)
+
+REAL ?= .make/real-servers
+
 FRAMEWORKS := $(addprefix src/toolcrib/adapters/,langchain.py openai_agents.py pydantic_ai.py) \
 	$(addprefix examples/,langchain_agent.py openai_agents.py pydantic_ai_agent.py)
 
@@ -49,13 +66,30 @@ format: $(READY) ## put the sources into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY)  ## ratios against the original's way, in one run; peers take part where they are installed
-	$(BIN)/python -m bench
+bench: $(VENV)-bench/.ready  ## ratios against the original's way and against peers, in one run
+	$(VENV)-bench/bin/python -m bench
+
+soak: $(READY)   ## a minute of load on the gateway: 200 clients over HTTP
+	$(BIN)/python -m bench.soak
+
+# Peers that the package index does not have, or cannot install beside the others, are left out of the run.
+SUPERGATEWAY := 4.0.0
+$(VENV)-bench/.ready: requirements-bench.lock requirements-bench-proxy.lock pyproject.toml
+	@test -x $(VENV)-bench/bin/python || $(PYTHON) -m venv $(VENV)-bench
+	$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.lock
+	$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@test -x $(VENV)-bench-proxy/bin/python || $(PYTHON) -m venv $(VENV)-bench-proxy
+	-$(VENV)-bench-proxy/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench-proxy.lock
+	-npm install --prefix .make/supergateway --no-audit --no-fund --ignore-scripts supergateway@$(SUPERGATEWAY)
+	@touch $@
 
 lock:            ## resolve the locked requirements anew (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml -o requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml --group dev -o requirements-dev.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml --group adapters -o requirements-adapters.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml --group bench -o requirements-bench.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q --group pyproject.toml:bench-proxy -o requirements-bench-proxy.lock
 
 clean:           ## remove everything that the targets made
-	rm -rf $(VENV) $(VENV)-adapters .ruff_cache .hypothesis .coverage dist build
+	rm -rf $(VENV) $(VENV)-adapters $(VENV)-clients $(VENV)-bench $(VENV)-bench-proxy .make
+	rm -rf .ruff_cache .hypothesis .coverage dist build

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import assembly, catalogs, memory, search, turn, validation
+from bench import agent, assembly, catalogs, gateway, memory, search, turn, validation
 from bench.measure import SIZES, Family, table
 from bench.picture import draw_growth
 
@@ -23,6 +23,10 @@ FAMILIES: dict[str, Callable[[Sequence[int]], Family]] = {
     "search": search.report,
     "validation": validation.report,
     "memory": memory.report,
+    "gateway": lambda sizes: gateway.report("calls"),
+    "gateway-search": lambda sizes: gateway.report("search"),
+    "gateway-start": lambda sizes: gateway.report("start"),
+    "agent": lambda sizes: agent.report([size for size in sizes if size <= 20_000]),
 }
 
 

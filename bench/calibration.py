@@ -1,6 +1,6 @@
 """Fits `toolcrib/retrieval/confidence.py` on development sets, and says how well it abstains.
 
-    python -m bench.calibration DIRECTORY [OWN_TOOLS OWN_QUERIES]
+    python -m bench.calibration DIRECTORY [OWN_TOOLS OWN_QUERIES] [--encoder]
 
 DIRECTORY holds one folder per set with `tools.jsonl` and `queries.jsonl`. Answerable queries are those of the sets.
 Absent abilities are probed in two ways: a query of another set whose right tools have no near relative here
@@ -9,9 +9,11 @@ Absent abilities are probed in two ways: a query of another set whose right tool
 
 Printed are the two lines, fitted on everything, and what several floors would do: first in the mean of the sets, each
 judged by lines and floors that were fitted without it and its relatives (`held out`), then for the project's own corpus,
-which is never fitted on. Last, what the lines and the floor that ship do.
+which is never fitted on. Last, what the lines and the floor that ship do. With `--encoder`, all of it for the sentence
+encoder of `semantic: onnx` (`toolcrib/retrieval/encoder_confidence.py`).
 """
 
+import os
 import random
 import sys
 from collections.abc import Callable
@@ -24,6 +26,10 @@ from numpy.typing import NDArray
 from toolcrib.evals.corpus import Query, read_queries, read_tools
 from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.confidence import Calibration, Line, Signals
+from toolcrib.retrieval.encoded import EncodedRetriever
+from toolcrib.retrieval.encoder_confidence import ENCODER_CALIBRATION
+from toolcrib.retrieval.encoder_fill import VectorFill
+from toolcrib.retrieval.factory import open_encoded
 from toolcrib.retrieval.hybrid import HybridIndex, HybridRetriever
 from toolcrib.retrieval.lexical import LexicalRetriever
 from toolcrib.retrieval.semantic import StaticModel, unit
@@ -43,6 +49,8 @@ EMPTIED = (0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02)
 SIGNALS = tuple(field.name for field in fields(Signals))
 FITS = ("nearest", "elsewhere", "both", "length", "length_nearest", "length_elsewhere", "offset")
 FIRST = ("nearest", "elsewhere", "words", "lead", "offset")
+ENCODER: list[VectorFill] = []
+"""The sentence encoder's vectors, if it takes part."""
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -74,7 +82,13 @@ def relatives(name: str) -> str:
 
 
 def indexed(documents: list[PlainDocument], model: StaticModel) -> HybridIndex:
-    index = HybridRetriever(load=lambda: model).index(documents)
+    if ENCODER:
+        retriever = EncodedRetriever(ENCODER[0], load=lambda: model)
+        retriever.index(documents)
+        assert ENCODER[0].wait(float("inf")).failure is None
+    else:
+        retriever = HybridRetriever(load=lambda: model)
+    index = retriever.index(documents)
     assert isinstance(index, HybridIndex)
     return index
 
@@ -227,7 +241,8 @@ def own_corpus(tools: Path, queries: Path, model: StaticModel) -> Callable[[Call
     documents = read_tools(tools)
     index, names = indexed(documents, model), LexicalRetriever().index(documents)
     asked = [
-        (query.category, index.signals(query.text), bool(names.match(query.text).named)) for query in read_queries(queries)
+        (query.category, index.signals(query.text), bool(names.match(query.text).named))
+        for query in read_queries(queries)
     ]
 
     def judged(abstains: Callable[[Signals], bool]) -> str:
@@ -241,6 +256,10 @@ def own_corpus(tools: Path, queries: Path, model: StaticModel) -> Callable[[Call
     return judged
 
 
+def no_corpus(abstains: Callable[[Signals], bool]) -> str:
+    return ""
+
+
 def main(directory: Path, own: list[Path]) -> None:
     model = StaticModel.load()
     table = Table(probes(read_sets(directory, model), model))
@@ -250,16 +269,21 @@ def main(directory: Path, own: list[Path]) -> None:
     answerable = (table.kind == "answerable").astype(float)
     fits = logistic(table.rows(FITS), answerable, table.weights(everything))
     print("fits", line(FITS, fits))
-    judged = own_corpus(own[0], own[1], model) if own else lambda _: ""
+    judged = own_corpus(own[0], own[1], model) if own else no_corpus
     values = table.rows(FITS) @ fits
     for share in EMPTIED:
         long, short = table.floors(values, everything, share)
         calibration = Calibration(fits=line(FITS, fits), floor=long, floor_short=short)
-        print(f"floors {long:.2f} {short:.2f}: held out: {describe(table, held_out(table, share))}\n  {judged(calibration.abstains)}")
-    ships = Calibration()
+        print(
+            f"floors {long:.2f} {short:.2f}: held out: {describe(table, held_out(table, share))}\n  {judged(calibration.abstains)}"
+        )
+    ships = ENCODER_CALIBRATION if ENCODER else Calibration()
     now = np.array([ships.abstains(seen) for seen in table.signals])
     print(f"ships: {describe(table, now)}\n  {judged(ships.abstains)}")
 
 
 if __name__ == "__main__":
+    if "--encoder" in sys.argv:
+        sys.argv.remove("--encoder")
+        ENCODER.append(open_encoded(os.environ).fill)
     main(Path(sys.argv[1]), [Path(each) for each in sys.argv[2:4]])

@@ -1,28 +1,35 @@
-"""Makes the centres of `toolcrib/retrieval/cohort.py` from the texts of many real tools.
+"""Makes the centres of abilities at large, the yardstick of abstention, from the texts of many real tools.
 
-    python -m bench.cohort TOOLS.jsonl OUT.npz
+    python -m bench.cohort TOOLS.jsonl OUT.npz                     for `toolcrib/retrieval/cohort.py`
+    python -m bench.cohort TOOLS.jsonl OUT.npz --encoder           for `toolcrib/retrieval/encoder_confidence.py`
 
 Each line of TOOLS is `{"name", "description", "params"}`. Spherical k-means over their vectors; only the centres are
-kept, as whole numbers. Run it again whenever the table of word vectors changes.
+kept, as whole numbers. Run it again whenever the table of word vectors, or what the encoder is told of a tool, changes.
 """
 
 import json
+import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.cohort import table_mark
+from toolcrib.retrieval.encoder import MARK, document_text
+from toolcrib.retrieval.factory import open_encoded
 from toolcrib.retrieval.semantic import StaticModel, unit
 
 CENTRES = 1_000
 ROUNDS = 8
 BLOCK = 2_000
+SHORT_CHARS = 300
+Floats = NDArray[np.float32]
 
 
-def main(source: Path, target: Path) -> None:
-    model = StaticModel.load()
+def read(source: Path) -> list[PlainDocument]:
     documents: list[PlainDocument] = []
     with source.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines):
@@ -33,7 +40,21 @@ def main(source: Path, target: Path) -> None:
                     description=row["description"] or "", parameters=tuple(map(str, row["params"])), nested="",
                 )
             )  # fmt: skip
-    vectors = unit(model.embed_documents(documents))
+    return documents
+
+
+def encoded(documents: list[PlainDocument]) -> Floats:
+    """Of names and descriptions, short ones only: centres need no details, and encoding costs by the word."""
+    fill = open_encoded(os.environ).fill
+    short = [document for document in documents if len(document.description) <= SHORT_CHARS]
+    digests = fill.want([document_text(replace(document, parameters=())) for document in short])
+    state = fill.wait(float("inf"))
+    fill.close()
+    assert state.failure is None, state.failure
+    return unit(np.stack([np.frombuffer(fill.vector(digest) or b"", dtype=np.int8) for digest in digests]))
+
+
+def centres_of(vectors: Floats) -> NDArray[np.int8]:
     rng = np.random.default_rng(0)
     centres = vectors[rng.choice(len(vectors), CENTRES, replace=False)]
     for _ in range(ROUNDS):
@@ -43,10 +64,20 @@ def main(source: Path, target: Path) -> None:
         sums = np.zeros_like(centres)
         np.add.at(sums, nearest, vectors)
         centres = unit(sums)
-    codes = np.rint(centres * (127.0 / np.abs(centres).max(axis=1, keepdims=True).clip(1e-9))).astype(np.int8)
-    np.savez_compressed(target, codes=codes, version=np.frombuffer(table_mark(model).encode(), dtype=np.uint8))
-    print(f"{len(documents)} tools, {len(codes)} centres, table {model.version}")
+    return np.rint(centres * (127.0 / np.abs(centres).max(axis=1, keepdims=True).clip(1e-9))).astype(np.int8)
+
+
+def main(source: Path, target: Path, *, encoder: bool) -> None:
+    documents = read(source)
+    if encoder:
+        vectors, mark = encoded(documents), MARK
+    else:
+        model = StaticModel.load()
+        vectors, mark = unit(model.embed_documents(documents)), table_mark(model)
+    codes = centres_of(vectors)
+    np.savez_compressed(target, codes=codes, version=np.frombuffer(mark.encode(), dtype=np.uint8))
+    print(f"{len(vectors)} of {len(documents)} tools, {len(codes)} centres, {mark}")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), encoder="--encoder" in sys.argv)

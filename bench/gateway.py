@@ -1,257 +1,296 @@
-"""CPU of one bridged call in the gateway's process, against FastMCP's proxy and a relay that only rewrites ids.
+"""The gateway's process against others in the same place: the CPU of one call, of one search, of a start, of a session.
 
-    python -m bench.gateway --fastmcp /path/to/python-with-fastmcp [--calls 400]
-
-All stand in front of the same small server, over stdio and over HTTP, and are driven by the same raw client, one call
-at a time and 32 at once. What counts is the CPU time (user and system) that the process in the middle spends, read
-from the operating system before and after the calls; the first calls warm up and are not counted. Each row is run
-`--rounds` times and the best round is taken. Ratios hold on any machine; absolute figures do not.
+All stand in front of the same small server and are asked by the same raw client, over pipes and over HTTP, one
+question at a time, 32 and 200 at once. What counts is the CPU time (user and system) that the process in the middle
+spends; the first questions warm up and are not counted; middles take turns, and the median of the rounds is taken.
+Everything runs where there is no network but loopback. Peers take part where they are installed.
 """
 
 import argparse
 import asyncio
-import os
-import re
+import json
+import shlex
+import statistics
 import sys
 import tempfile
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-SERVER = """
-import sys, json
-out = sys.stdout.buffer
-for line in sys.stdin.buffer:
-    message = json.loads(line)
-    key, method = message.get("id"), message.get("method")
-    if key is None:
-        continue
-    if method == "initialize":
-        info = {"name": "b", "version": "1"}
-        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
-    elif method == "tools/list":
-        schema = {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]}
-        result = {"tools": [{"name": "echo", "description": "Repeats a message.", "inputSchema": schema}]}
-    elif method == "tools/call":
-        result = {"content": [{"type": "text", "text": message["params"]["arguments"]["message"]}]}
-    elif method == "ping":
-        result = {}
-    else:
-        error = {"jsonrpc": "2.0", "id": key, "error": {"code": -32601, "message": "no"}}
-        out.write(json.dumps(error).encode() + b"\\n")
-        out.flush()
-        continue
-    out.write(json.dumps({"jsonrpc": "2.0", "id": key, "result": result}).encode() + b"\\n")
-    out.flush()
-"""
+from bench import peers
+from bench.catalogs import queries
+from bench.mcp_clients import Client, HttpClient, StdioClient, cpu_s, process, resident_mb, shake_hands
+from bench.measure import Family
 
-RELAY = """
-import asyncio, sys, msgspec
-class E(msgspec.Struct, omit_defaults=True):
-    id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    jsonrpc: str = ""
-    method: str | msgspec.UnsetType = msgspec.UNSET
-    params: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-decode, encode = msgspec.json.Decoder(E).decode, msgspec.json.encode
-async def main():
-    child = await asyncio.create_subprocess_exec(*sys.argv[1:], stdin=-1, stdout=-1)
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
-    out, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, sys.stdout.buffer)
-    ids = {}
-    async def up():
-        number = 0
-        while line := await reader.readline():
-            message = decode(line)
-            if message.id is not msgspec.UNSET:
-                number += 1
-                ids[number] = message.id
-                message.id = msgspec.Raw(str(number).encode())
-            child.stdin.write(encode(message) + b"\\n")
-        child.stdin.close()
-    async def down():
-        while line := await child.stdout.readline():
-            message = decode(line)
-            if message.id is not msgspec.UNSET:
-                message.id = ids.pop(int(bytes(message.id)))
-            out.write(encode(message) + b"\\n")
-    await asyncio.gather(up(), down())
-import uvloop
-uvloop.run(main())
-"""
-
-FASTMCP = """
-import sys
-from fastmcp.server import create_proxy
-from fastmcp.client.transports import StdioTransport
-proxy = create_proxy(StdioTransport(sys.argv[2], sys.argv[3:]))
-if sys.argv[1] == "stdio":
-    proxy.run(transport="stdio", show_banner=False)
-else:
-    proxy.run(transport="http", host="127.0.0.1", port=int(sys.argv[1]), show_banner=False, log_level="warning")
-"""
+MIDDLES = Path(__file__).parent / "middles"
+AT_ONCE = (1, 32, 200)
+ROUNDS = 3
+MESSAGE = {"message": "x" * 200}
+_PORTS = iter(range(18_700, 18_900))
 
 
-def cpu_seconds(pid: int) -> float:
-    """User and system time that a process has spent so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+@dataclass(frozen=True, slots=True)
+class Middle:
+    """Something that stands in the middle."""
+
+    name: str
+    command: list[str]
+    port: int | None
+    tool: str
+    arguments: dict[str, Any]
+    calls: int
+    """Calls per cell, at least as many as there are at once."""
 
 
-class StdioClient:
-    """A raw client over pipes."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.pid = process.pid
-        self._process = process
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._task = asyncio.create_task(self._read())
-        self._number = 0
-
-    async def _read(self) -> None:
-        assert self._process.stdout is not None
-        while line := await self._process.stdout.readline():
-            message = orjson.loads(line)
-            future = self._waiting.pop(message.get("id"), None)
-            if future is not None:
-                future.set_result(message)
-
-    async def ask(self, method: str, params: Any) -> Any:
-        assert self._process.stdin is not None
-        self._number += 1
-        future = self._waiting[self._number] = asyncio.get_running_loop().create_future()
-        message = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
-        self._process.stdin.write(orjson.dumps(message) + b"\n")
-        return await future
-
-    def notify(self, method: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(orjson.dumps({"jsonrpc": "2.0", "method": method}) + b"\n")
+def upstream(*arguments: str) -> list[str]:
+    return [sys.executable, str(MIDDLES / "upstream.py"), *arguments]
 
 
-class HttpClient:
-    """A raw client over HTTP, with the same old handshake for everybody."""
+def toolcrib(folder: Path, server: dict[str, list[str]], *, gate: str, port: int | None) -> list[str]:
+    """The command of our gateway in front of these servers."""
+    config = folder / f"{gate}-{port}.json"
+    servers = {name: {"command": command[0], "args": command[1:]} for name, command in server.items()}
+    config.write_bytes(orjson.dumps({"tools": {"tool_search": {"enabled": gate}}, "mcpServers": servers}))
+    where = [] if port is None else ["--http", f"127.0.0.1:{port}", "--allow-unauthenticated"]
+    return [sys.executable, "-m", "toolcrib", "serve", "--config", str(config), *where]
 
-    def __init__(self, pid: int, url: str) -> None:
-        import httpx2
 
-        self.pid = pid
-        self._url = url
-        self._client = httpx2.AsyncClient(timeout=60)
-        self._headers = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-        self._number = 0
+def middles(folder: Path, *, http: bool) -> list[Middle]:
+    """All that can take part."""
 
-    async def ask(self, method: str, params: Any) -> Any:
-        self._number += 1
-        message = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
-        response = await self._client.post(self._url, content=orjson.dumps(message), headers=self._headers)
-        if "mcp-session-id" in response.headers:
-            self._headers["mcp-session-id"] = response.headers["mcp-session-id"]
-        found = re.search(rb"^data: (\{.*\})\r?$", response.content, re.MULTILINE)
-        return orjson.loads(found.group(1) if found else response.content)
+    def script(name: str, port: int | None, *more: str) -> list[str]:
+        where = [] if name == "relay_stdio" else ["stdio" if port is None else str(port)]
+        return [sys.executable, "-m", f"bench.middles.{name}", *where, *more, *upstream()]
 
-    def notify(self, method: str) -> None:
-        self._note = asyncio.create_task(
-            self._client.post(
-                self._url, content=orjson.dumps({"jsonrpc": "2.0", "method": method}), headers=self._headers
-            )
-        )
+    def place() -> int | None:
+        return next(_PORTS) if http else None
+
+    found: list[Middle] = []
+    port = place()
+    bridged = {"name": "b__echo", "arguments": MESSAGE}
+    ours = {"b": upstream()}
+    found.append(
+        Middle("toolcrib, bridged", toolcrib(folder, ours, gate="on", port=port), port, "tool_call", bridged, 600)
+    )
+    port = place()
+    found.append(
+        Middle("toolcrib, direct", toolcrib(folder, ours, gate="off", port=port), port, "b__echo", MESSAGE, 600)
+    )
+    port = place()
+    found.append(
+        Middle("bare relay", script("relay_http" if http else "relay_stdio", port), port, "echo", MESSAGE, 600)
+    )
+    port = place()
+    found.append(Middle("SDK, typed", script("sdk_proxy", port), port, "echo", MESSAGE, 100))
+    if peers.has("fastmcp"):
+        port = place()
+        found.append(Middle("FastMCP proxy", script("fastmcp_proxy", port, "plain"), port, "echo", MESSAGE, 60))
+    if http and (command := peers.mcp_proxy()):
+        port = next(_PORTS)
+        found.append(Middle("mcp-proxy", [*command, "--port", str(port), *upstream()], port, "echo", MESSAGE, 60))
+    if http and (command := peers.supergateway()):
+        port = next(_PORTS)
+        more = ["--outputTransport", "streamableHttp", "--stateful", "--logLevel", "none", "--port", str(port)]
+        line = shlex.join(upstream())
+        found.append(Middle("supergateway", [*command, "--stdio", line, *more], port, "echo", MESSAGE, 60))
+    return found
 
 
 @asynccontextmanager
-async def process(*command: str, pipes: bool):
-    mode = asyncio.subprocess.PIPE if pipes else asyncio.subprocess.DEVNULL
-    child = await asyncio.create_subprocess_exec(
-        *command, stdin=mode, stdout=mode, stderr=asyncio.subprocess.DEVNULL, limit=2**24
-    )
-    try:
-        yield child
-    finally:
-        child.terminate()
-        await child.wait()
+async def opened(middle: Middle) -> AsyncGenerator[tuple[int, Client]]:
+    """The process of a middle and a client of it."""
+    async with process(middle.command, pipes=middle.port is None) as child:
+        client: Client = StdioClient(child) if middle.port is None else HttpClient(middle.port)
+        await shake_hands(client)
+        yield child.pid, client
 
 
-async def measure(client: Any, tool: str, arguments: Any, calls: int, at_once: int) -> float:
-    """Microseconds of CPU per call in the process in the middle."""
-
-    async def one() -> None:
-        answer = await client.ask("tools/call", {"name": tool, "arguments": arguments})
-        if "x" * 200 not in str(answer):
-            raise AssertionError(f"a wrong answer: {answer}")
+async def cost_us(pid: int, client: Client, middle: Middle, at_once: int) -> float:
+    """Microseconds of CPU per call."""
+    calls = max(middle.calls, at_once) // at_once
 
     async def worker(count: int) -> None:
         for _ in range(count):
-            await one()
+            answer = await client.ask("tools/call", {"name": middle.tool, "arguments": middle.arguments})
+            if MESSAGE["message"] not in str(answer):
+                raise AssertionError(f"{middle.name}: a wrong answer: {str(answer)[:300]}")
 
-    await worker(50)
-    before = cpu_seconds(client.pid)
-    await asyncio.gather(*(worker(calls // at_once) for _ in range(at_once)))
-    return (cpu_seconds(client.pid) - before) / (calls // at_once * at_once) * 1e6
-
-
-async def shake(client: Any) -> None:
-    info = {"name": "bench", "version": "1"}
-    for attempt in range(100):
-        try:
-            await client.ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})
-            break
-        except Exception:
-            if attempt == 99:
-                raise
-            await asyncio.sleep(0.2)
-    client.notify("notifications/initialized")
-    await client.ask("tools/list", {})
+    await asyncio.gather(*(worker(1) for _ in range(at_once)))
+    before = cpu_s(pid)
+    await asyncio.gather(*(worker(calls) for _ in range(at_once)))
+    return (cpu_s(pid) - before) / (calls * at_once) * 1e6
 
 
-async def run(options: argparse.Namespace, folder: Path) -> None:
-    for name, text in (("server.py", SERVER), ("relay.py", RELAY), ("proxy.py", FASTMCP)):
-        (folder / name).write_text(text)
-    server = [sys.executable, str(folder / "server.py")]
-    config = folder / "servers.json"
-    settings = {
-        "tools": {"tool_search": {"enabled": "on"}},
-        "mcpServers": {"b": {"command": server[0], "args": server[1:]}},
-    }
-    config.write_bytes(orjson.dumps(settings))
-    message = {"message": "x" * 200}
-    bridged = {"name": "b__echo", "arguments": message}
-    serve = [sys.executable, "-m", "toolcrib", "serve", "--config", str(config)]
-    proxy = [options.fastmcp, str(folder / "proxy.py")]
-    rows: list[tuple[str, list[str], str | None, str, Any]] = [
-        ("relay, stdio", [sys.executable, str(folder / "relay.py"), *server], None, "echo", message),
-        ("toolcrib, stdio", serve, None, "tool_call", bridged),
-        ("toolcrib, HTTP", [*serve, "--http", "127.0.0.1:18771", "--allow-unauthenticated"],
-         "http://127.0.0.1:18771/mcp", "tool_call", bridged),
-    ]  # fmt: skip
-    if options.fastmcp:
-        rows[1:1] = [("FastMCP proxy, stdio", [*proxy, "stdio", *server], None, "echo", message)]
-        rows.append(("FastMCP proxy, HTTP", [*proxy, "18772", *server], "http://127.0.0.1:18772/mcp", "echo", message))
-    print(f"{'CPU µs per call in the middle':32} {'1 at a time':>12} {'32 at once':>12}   n = {options.calls}")
-    for label, command, url, tool, arguments in rows:
-        best: dict[int, float] = {}
-        async with process(*command, pipes=url is None) as child:
-            client: Any = StdioClient(child) if url is None else HttpClient(child.pid, url)
-            await shake(client)
-            for _ in range(options.rounds):
-                for at_once in (1, 32):
-                    cost = await measure(client, tool, arguments, options.calls, at_once)
-                    best[at_once] = min(cost, best.get(at_once, cost))
-        print(f"{label:32} {best[1]:12.0f} {best[32]:12.0f}")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fastmcp", help="a Python that has fastmcp installed")
-    parser.add_argument("--calls", type=int, default=640)
-    parser.add_argument("--rounds", type=int, default=2)
-    options = parser.parse_args()
+async def measure_calls(*, http: bool) -> dict[str, dict[int, float]]:
+    """By middle and number at once: microseconds of CPU per call."""
+    samples: dict[str, dict[int, list[float]]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(run(options, Path(folder)))
+        async with AsyncExitStack() as stack:
+            running = [
+                (middle, *await stack.enter_async_context(opened(middle)))
+                for middle in middles(Path(folder), http=http)
+            ]
+            for _ in range(ROUNDS):
+                for at_once in AT_ONCE:
+                    for middle, pid, client in running:
+                        cost = await cost_us(pid, client, middle, at_once)
+                        samples.setdefault(middle.name, {}).setdefault(at_once, []).append(cost)
+    return {name: {n: statistics.median(costs) for n, costs in cells.items()} for name, cells in samples.items()}
+
+
+def calls_family() -> Family:
+    """CPU per call, over pipes and over HTTP."""
+    rows: list[list[str]] = []
+    lines: dict[str, dict[int, float]] = {}
+    for http in (False, True):
+        found = asyncio.run(measure_calls(http=http))
+        ours, way = found["toolcrib, bridged"], "HTTP" if http else "stdio"
+        for name, cells in found.items():
+            lines[f"{name}, {way}"] = {n: cost / 1000 for n, cost in cells.items()}
+            shown = [f"{cells[n]:,.0f} ({cells[n] / ours[n]:.2g}×)" for n in AT_ONCE]
+            rows.append([way, name, *shown, f"{cells[200] / cells[1]:.2f}×"])
+    return Family(
+        name="gateway",
+        title="One call through the process in the middle (CPU µs; × against ours, bridged)",
+        headings=["over", "middle", *(f"{n} at once" for n in AT_ONCE), "growth 1 → 200"],
+        rows=rows,
+        lines=lines,
+        notes=[_versions()],
+    )
+
+
+async def search_costs(command: list[str], tool: str, call: tuple[str, dict[str, Any]], count: int) -> list[float]:
+    """Milliseconds of CPU of each search; now and then a tool is called, as after any search."""
+    costs: list[float] = []
+    async with process(command, pipes=True) as child:
+        client = StdioClient(child)
+        await shake_hands(client, patience_s=120)
+        for number, query in enumerate(queries(count + 1)):
+            before = cpu_s(child.pid)
+            answer = await client.ask("tools/call", {"name": tool, "arguments": {"query": query}})
+            cost = (cpu_s(child.pid) - before) * 1000
+            if "error" in answer or answer["result"].get("isError"):
+                raise AssertionError(f"a search failed: {str(answer)[:300]}")
+            if number:  # the first one builds the index
+                costs.append(cost)
+            if number % 5 == 0:
+                await client.ask("tools/call", {"name": call[0], "arguments": call[1]})
+    return costs
+
+
+def search_family(tools: int = 2_000) -> Family:
+    """CPU per search over many tools, and of a call through the search's own bridge."""
+    with tempfile.TemporaryDirectory() as folder:
+        ours = toolcrib(Path(folder), {"b": upstream(str(tools))}, gate="on", port=None)
+        found = {
+            "toolcrib": asyncio.run(
+                search_costs(ours, "tool_search", ("tool_call", {"name": "b__echo", "arguments": MESSAGE}), 40)
+            )
+        }
+        if peers.has("fastmcp"):
+            theirs = [sys.executable, "-m", "bench.middles.fastmcp_proxy", "stdio", "search", *upstream(str(tools))]
+            found["FastMCP, search transform"] = asyncio.run(
+                search_costs(theirs, "search_tools", ("call_tool", {"name": "echo", "arguments": MESSAGE}), 5)
+            )
+    base = statistics.median(found["toolcrib"])
+    rows = [
+        [
+            name,
+            f"{statistics.median(costs):.2f}",
+            f"{max(costs):.2f}",
+            f"{statistics.median(costs) / base:,.0f}×",
+            str(len(costs)),
+        ]
+        for name, costs in found.items()
+    ]
+    return Family(
+        name="gateway-search",
+        title=f"One search over {tools:,} tools through the process in the middle (CPU ms, stdio, index built)",
+        headings=["middle", "median", "slowest", "against ours", "n"],
+        rows=rows,
+        notes=[_versions()],
+    )
+
+
+async def first_list_s(folder: Path, slowest_s: float) -> tuple[float, int]:
+    """Seconds from the start with 20 servers to the first answered list, and the tools listed in it."""
+    servers = {f"s{number}": upstream() for number in range(19)}
+    servers["slow"] = upstream("1", str(slowest_s))
+    started = time.monotonic()
+    async with process(toolcrib(folder, servers, gate="off", port=None), pipes=True) as child:
+        client = StdioClient(child)
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}}
+        await client.ask("initialize", params)
+        listed = await client.ask("tools/list", {})
+        return time.monotonic() - started, len(listed["result"]["tools"])
+
+
+async def session_kb(middle: Middle, sessions: int) -> float:
+    """Kilobytes of resident memory that each open session adds."""
+    assert middle.port is not None
+    async with opened(middle) as (pid, _):
+        for _ in range(20):
+            await shake_hands(HttpClient(middle.port))
+        before = resident_mb(pid)
+        for _ in range(sessions):
+            client = HttpClient(middle.port)
+            await shake_hands(client)
+            client.close()
+        return (resident_mb(pid) - before) / sessions * 1000
+
+
+def start_family() -> Family:
+    """Start-up with 20 servers, and memory per session."""
+    rows: list[list[str]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        quick = asyncio.run(first_list_s(Path(folder), 0))
+        slow = asyncio.run(first_list_s(Path(folder), 40))
+        rows.append(["first list, 20 servers", f"{quick[0]:.2f} s ({quick[1]} tools)"])
+        rows.append(["first list, one of 20 takes 40 s", f"{slow[0]:.2f} s ({slow[1]} tools)"])
+        wanted = ("toolcrib, bridged", "SDK, typed", "FastMCP proxy")
+        for middle in (middle for middle in middles(Path(folder), http=True) if middle.name in wanted):
+            kb = asyncio.run(session_kb(middle, 200))
+            rows.append([f"memory per session, {middle.name}", f"{kb:.0f} kB"])
+    return Family(
+        name="gateway-start",
+        title="Start-up on the clock, and memory of an open HTTP session",
+        headings=["what", "measured"],
+        rows=rows,
+    )
+
+
+def _versions() -> str:
+    found = [f"{name} {version(name)}" for name in ("mcp", "fastmcp") if peers.has(name)]
+    found += ["mcp-proxy"] if peers.mcp_proxy() else []
+    found += ["supergateway"] if peers.supergateway() else []
+    where = "nothing but loopback" if peers.is_isolated() else "the network of this machine: no namespace could be had"
+    return f"Peers: {', '.join(found)}; they saw {where}. Calls: {ROUNDS} rounds of at least {AT_ONCE[-1]}."
+
+
+FAMILIES = {"calls": calls_family, "search": search_family, "start": start_family}
+
+
+def report(which: str) -> Family:
+    """One of the families, measured where there is no network."""
+    return Family(**_read(peers.run_isolated("bench.gateway", which)))
+
+
+def _read(text: str) -> dict[str, Any]:
+    raw = json.loads(text)
+    raw["lines"] = {name: {int(n): ms for n, ms in cells.items()} for name, cells in raw["lines"].items()}
+    return raw
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("family", choices=FAMILIES)
+    print(json.dumps(asdict(FAMILIES[parser.parse_args(arguments).family]())))
 
 
 if __name__ == "__main__":

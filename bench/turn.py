@@ -13,6 +13,9 @@ from toolcrib.session import Session
 
 CASES = ("original", "dicts, checked", "frozen records", "one changed", "cold, dicts", "cold, frozen")
 
+WARM_TURNS = 200
+"""Turns before anything is measured; a tenth of them where a turn takes long."""
+
 
 def measure(count: int) -> dict[str, float]:
     """Milliseconds of one turn in each case."""
@@ -38,8 +41,10 @@ def measure(count: int) -> dict[str, float]:
 
     few = 15 if count <= 2_000 else 3 if count <= 20_000 else 1
     cold = Servers(tools)
+    # A process that has been serving for a while: some words were asked before, and some tools shown.
     for session in (over_dicts, over_records, changing):
-        turn(session)
+        for _ in range(WARM_TURNS if count <= 2_000 else WARM_TURNS // 10):
+            turn(session)
     return interleaved(
         {
             "original": Case(as_the_original, most=few),

@@ -14,7 +14,7 @@ ROOT = Path(toolcrib.__file__).parent
 MODULES = sorted(path for path in ROOT.rglob("*.py"))
 
 LAYERS = [
-    {"definitions", "limits"},
+    {"definitions", "limits", "alongside"},
     {"errors"},
     {"dialects"},
     {"intake", "settings", "tokens"},
@@ -26,7 +26,7 @@ LAYERS = [
     {"activity"},
     {"execution"},
     {"sources"},
-    {"config", "session"},
+    {"config", "session", "stock"},
     {"crib"},
     {"terminal"},
     {"gateway", "agent", "adapters", "clients", "audit", "learning"},

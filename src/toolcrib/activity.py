@@ -194,7 +194,7 @@ def query_words(queries: Sequence[str]) -> list[str]:
 
 def shape_of(value: Json, depth: int = 0) -> Json:
     """Keys, types and lengths of a value: enough to see what went wrong, too little to leak what it was."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):
         if depth >= _SHAPE_DEPTH:
             return f"object({len(value)})"
         items = list(value.items())[:_SHAPE_KEYS]

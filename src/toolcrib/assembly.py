@@ -5,6 +5,7 @@ An assembly is a pure function of the selection, the settings and the window: sa
 array that changes costs the whole prompt cache (X10); when to take the new array is the host's decision.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ from toolcrib.gate import GateDecision, decide_gate
 from toolcrib.intake.freezing import freeze_tool, name_of
 from toolcrib.intake.naming import is_reserved
 from toolcrib.inventory import Selection
+from toolcrib.limits import CACHE_CATALOGS
 from toolcrib.listing import NO_LISTING, Listing, ListingRenderer
 from toolcrib.settings import ToolSearchSettings
 from toolcrib.tokens import estimate_tokens
@@ -123,6 +125,36 @@ class Turn:
     def rebased(self) -> "Turn":
         """The same turn with the fresh array: costs the prompt cache once."""
         return Turn(assembly=self.current, current=self.current, dialect=self.dialect, changes=Changes(), notice=None)
+
+
+class Assemblies:
+    """Assemblies by what they are made of. Dropping them changes nothing but time (S18)."""
+
+    def __init__(self, settings: ToolSearchSettings, core: CoreSet) -> None:
+        self._settings = settings
+        self._core = core
+        self._renderer = ListingRenderer()
+        self._kept: OrderedDict[tuple[Selection, int | None], Assembly] = OrderedDict()
+
+    def get(
+        self, selection: Selection, *, window: int | None, definitions: Sequence[JsonObject] | None = None
+    ) -> Assembly:
+        """The assembly of a selection for a window."""
+        if definitions is not None:
+            selection = merge_definitions(selection, definitions)
+            return self._build(selection, window)
+        key = (selection, window)
+        assembly = self._kept.get(key)
+        if assembly is None:
+            assembly = self._kept[key] = self._build(selection, window)
+            if len(self._kept) > CACHE_CATALOGS:
+                self._kept.popitem(last=False)
+        return assembly
+
+    def _build(self, selection: Selection, window: int | None) -> Assembly:
+        return build_assembly(
+            selection, settings=self._settings, window=window, core=self._core, renderer=self._renderer
+        )
 
 
 def build_assembly(

@@ -141,7 +141,11 @@ def _expand_shorthand(data: Mapping[str, Json]) -> JsonObject:
     if isinstance(search, bool):
         search = {"enabled": "auto" if search else "off"}
     elif isinstance(search, Mapping):
-        search = {key: _mode(value) if key in {"enabled", "listing"} else value for key, value in search.items()}
+        # YAML reads `semantic: off` as false.
+        search = {
+            key: _mode(value) if key in {"enabled", "listing"} or (key == "semantic" and value is False) else value
+            for key, value in search.items()
+        }
     return {**data, "tools": {**tools, "tool_search": search}}
 
 

@@ -8,7 +8,6 @@ import asyncio
 import logging
 import os
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,9 +16,9 @@ from typing import Self
 from weakref import WeakKeyDictionary
 
 from toolcrib.activity import Activity, Event, JsonlSink
-from toolcrib.assembly import Assembly, Turn, build_assembly, merge_definitions
+from toolcrib.assembly import Assemblies, Assembly, Turn
 from toolcrib.core import DEFAULT_CORE, CoreSet
-from toolcrib.definitions import JsonObject, Skipped, Tool, Toolset
+from toolcrib.definitions import JsonObject, Skipped, Tool
 from toolcrib.discovery import Discovery
 from toolcrib.errors import ConfigError, RequiredToolsMissing
 from toolcrib.execution.approval import ApprovalPolicy, Approvals, Approver
@@ -27,52 +26,21 @@ from toolcrib.execution.dispatch import Dispatcher, Runner
 from toolcrib.execution.executor import Executor
 from toolcrib.execution.hooks import Checkpoint, Guardrail, Hook, Progress
 from toolcrib.execution.validation import Validator
-from toolcrib.intake.admission import Admission, HeldBack, Intake, tell
+from toolcrib.intake.admission import HeldBack, Intake
 from toolcrib.intake.findings import Finding
 from toolcrib.intake.freezing import name_of
 from toolcrib.intake.naming import nearest
-from toolcrib.intake.pins import LOCK_NAME, Drift, Launched, Offer
-from toolcrib.inventory import Inventory, Selection, Selector, build_inventory
-from toolcrib.limits import CACHE_CATALOGS, INTAKE_REPORTS
-from toolcrib.listing import ListingRenderer
+from toolcrib.intake.pins import LOCK_NAME, Drift, Offer
+from toolcrib.inventory import Inventory, Selection, Selector
 from toolcrib.names import Names
 from toolcrib.retrieval.base import Retriever
 from toolcrib.scope import Scope
 from toolcrib.session import Session
 from toolcrib.settings import Settings
 from toolcrib.sources.base import Settling, Source, Starting
+from toolcrib.stock import Stock
 
 logger = logging.getLogger("toolcrib")
-
-
-class Assemblies:
-    """Assemblies by what they are made of. Dropping them changes nothing but time (S18)."""
-
-    def __init__(self, settings: Settings, core: CoreSet) -> None:
-        self._settings = settings.tools.tool_search
-        self._core = core
-        self._renderer = ListingRenderer()
-        self._kept: OrderedDict[tuple[Selection, int | None], Assembly] = OrderedDict()
-
-    def get(
-        self, selection: Selection, *, window: int | None, definitions: Sequence[JsonObject] | None = None
-    ) -> Assembly:
-        """The assembly of a selection for a window."""
-        if definitions is not None:
-            selection = merge_definitions(selection, definitions)
-            return self._build(selection, window)
-        key = (selection, window)
-        assembly = self._kept.get(key)
-        if assembly is None:
-            assembly = self._kept[key] = self._build(selection, window)
-            if len(self._kept) > CACHE_CATALOGS:
-                self._kept.popitem(last=False)
-        return assembly
-
-    def _build(self, selection: Selection, window: int | None) -> Assembly:
-        return build_assembly(
-            selection, settings=self._settings, window=window, core=self._core, renderer=self._renderer
-        )
 
 
 class Crib:
@@ -123,30 +91,22 @@ class Crib:
             show_values=self.settings.activity.arguments == "values",
         )
         search = self.settings.tools.tool_search
+        if retriever is None and search.semantic == "onnx" and search.retrieval == "hybrid":
+            _require_encoder()
         self.discovery = Discovery(
             settings=search,
             retriever=retriever or (lambda: _default_retriever(self.settings, clock)),
             aliases=self.settings.tools.aliases,
         )
-        self.assemblies = Assemblies(self.settings, self.core)
+        self.assemblies = Assemblies(search, self.core)
         # A program that says nothing about a lock reads none: a file that happens to lie here approves nothing.
         named = lock or self.settings.lock or (LOCK_NAME if self.settings.pins == "enforce" else None)
         self.intake = Intake(
             pins=self.settings.pins, screening=self.settings.screening, lock=Path(named) if named else None
         )
-        self.generation = 0
-        """Counts every change of the inventory."""
+        self.stock = Stock(self.intake, self.activity)
         self._selector = Selector(self.core)
         self._names: WeakKeyDictionary[Selection, Names] = WeakKeyDictionary()
-        self._sources: dict[str, Source] = {}
-        self._polled: list[Source] = []
-        self._owners: dict[str, Source] = {}
-        self._snapshots: tuple[Sequence[Toolset], ...] = ()
-        self._inventory = Inventory()
-        self._offers: tuple[Offer, ...] = ()
-        self._admission = Admission()
-        self._reported: set[HeldBack | Drift] = set()
-        self._stale = False
         self._sessions = 0
         self._closed = False
         self._logged: WeakKeyDictionary[Assembly, bool] = WeakKeyDictionary()
@@ -168,13 +128,13 @@ class Crib:
 
     async def start(self) -> None:
         """Starts the sources that need it; returns at once, their tools come as they come."""
-        for source in tuple(self._sources.values()):
+        for source in tuple(self.stock.sources.values()):
             if isinstance(source, Starting):
                 await source.start()
 
     async def settle(self, *, wait_s: float) -> tuple[str, ...]:
         """Waits a while for sources that are still starting; the names of those that still are after it."""
-        waiting = {name: source for name, source in self._sources.items() if isinstance(source, Settling)}
+        waiting = {name: source for name, source in self.stock.sources.items() if isinstance(source, Settling)}
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 await asyncio.gather(*(source.settled.wait() for source in waiting.values()))
@@ -183,7 +143,7 @@ class Crib:
     @property
     def sources(self) -> tuple[Source, ...]:
         """The sources, in the order in which they were added."""
-        return tuple(self._sources.values())
+        return tuple(self.stock.sources.values())
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -193,41 +153,27 @@ class Crib:
     async def close(self) -> None:
         """Closes every source."""
         self._closed = True
-        await asyncio.gather(*(source.close() for source in self._sources.values()))
+        await asyncio.gather(*(source.close() for source in self.stock.sources.values()))
 
     # Sources
 
     def add(self, source: Source) -> None:
         """Adds a source; its tools are there on the next assembly. Raises `ConfigError` if the name is taken."""
-        if source.name in self._sources:
-            raise ConfigError(f"There is a source `{source.name}` already: remove it first, or use another name.")
-        taken = {toolset.name for toolset in self.inventory.toolsets}
-        for toolset in source.snapshot():
-            if toolset.name in taken:
-                raise ConfigError(f"There is a toolset `{toolset.name}` already: give the new one another name.")
-        self._sources[source.name] = source
-        if not source.watch(self._mark_stale):
-            self._polled.append(source)
-        self._stale = True
+        self.stock.add(source)
 
     def remove(self, name: str) -> Source:
         """Removes a source; its tools are gone on the next assembly. The caller closes it. Raises `ConfigError`."""
-        source = self._sources.pop(name, None)
-        if source is None:
-            hint = nearest(name, self._sources)
-            raise ConfigError(f"There is no source `{name}`{f': did you mean `{hint}`?' if hint else '.'}")
-        if source in self._polled:
-            self._polled.remove(source)
-        self._stale = True
-        return source
+        return self.stock.remove(name)
+
+    @property
+    def generation(self) -> int:
+        """Counts every change of the inventory."""
+        return self.stock.generation
 
     @property
     def inventory(self) -> Inventory:
         """All toolsets now."""
-        changed = self._look()
-        if changed is not None:
-            self._rebuild(changed)
-        return self._inventory
+        return self.stock.look()
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
@@ -238,20 +184,20 @@ class Crib:
     @property
     def offers(self) -> tuple[Offer, ...]:
         """What the sources offer, before anything is held back: for the operator, never for a model."""
-        _ = self.inventory
-        return self._offers
+        self.stock.look()
+        return self.stock.admission.offers
 
     @property
     def held_back(self) -> tuple[HeldBack, ...]:
         """Tools that no session gets, and why."""
-        _ = self.inventory
-        return self._admission.held_back
+        self.stock.look()
+        return self.stock.admission.held_back
 
     @property
     def drifts(self) -> tuple[Drift, ...]:
         """What is not as the lock file approves it; nothing if there is no lock file."""
-        _ = self.inventory
-        return self._admission.drifts
+        self.stock.look()
+        return self.stock.admission.drifts
 
     def screen(self) -> Mapping[str, tuple[Finding, ...]]:
         """Every screening finding by tool, soft ones too. Takes about a millisecond a tool: for reports."""
@@ -259,7 +205,7 @@ class Crib:
 
     def refresh(self) -> None:
         """Looks at the sources and the lock file again on the next assembly."""
-        self._stale = True
+        self.stock.refresh()
 
     # Sessions
 
@@ -326,13 +272,13 @@ class Crib:
 
     # What sessions ask of their crib
 
-    def select(self, scope: Scope) -> Selection:
-        """What a scope grants now."""
-        return self._selector.select(self.inventory, scope)
+    def select(self, scope: Scope, *, ask: bool = True) -> Selection:
+        """What a scope grants now; with `ask` unset, of what was there when somebody last asked every source."""
+        return self._selector.select(self.stock.look(ask=ask), scope)
 
     def admit_definitions(self, definitions: Sequence[JsonObject]) -> Sequence[JsonObject]:
         """A host's own array without what is held back: it must not come in by the side door."""
-        held = {item.name for item in self._admission.held_back}
+        held = {item.name for item in self.stock.admission.held_back}
         return [raw for raw in definitions if name_of(raw) not in held] if held else definitions
 
     def names_of(self, selection: Selection) -> Names:
@@ -344,7 +290,7 @@ class Crib:
 
     def runner_of(self, tool: Tool) -> Runner:
         """The source that runs the tool."""
-        return self._owners[tool.toolset]
+        return self.stock.owner_of(tool.toolset)
 
     def note_assembly(self, session: Session, assembly: Assembly, turn: Turn) -> None:
         """Takes an assembly into the feed; a first activation into the log too (S16)."""
@@ -373,70 +319,18 @@ class Crib:
 
     # Inside
 
-    def _mark_stale(self) -> None:
-        self._stale = True
-
-    def _look(self) -> tuple[Sequence[Toolset], ...] | None:
-        """What the sources offer now, if it is not what they offered before."""
-        if not self._stale and not self._polled:
-            return None
-        current = tuple(source.snapshot() for source in self._sources.values())
-        if self._stale or any(new is not old for new, old in zip(current, self._snapshots, strict=True)):
-            return current
-        return None
-
-    def _rebuild(self, snapshots: tuple[Sequence[Toolset], ...]) -> None:
-        self._stale = False
-        self._snapshots = snapshots
-        pairs = [
-            (toolset, source)
-            for source, snapshot in zip(self._sources.values(), self._snapshots, strict=True)
-            for toolset in snapshot
-        ]
-        self._owners = {toolset.name: source for toolset, source in pairs}
-        # Asked once per source: what a protocol has is looked up anew every time.
-        launches = {name: source.launch for name, source in self._sources.items() if isinstance(source, Launched)}
-        self._offers = tuple(
-            Offer(toolset=toolset, source=source.name, launch=launches.get(source.name)) for toolset, source in pairs
-        )
-        self._admission = self.intake.admit(self._offers)
-        self._inventory = build_inventory(self._admission.toolsets)
-        self.generation += 1
-        self._report_intake()
-
-    def _report_intake(self) -> None:
-        """Tells the log and the feed, once each, what was held back and what is not as approved."""
-        held = {(item.toolset, item.name) for item in self._admission.held_back}
-        news: list[tuple[HeldBack | Drift, str, str]] = [
-            (item, "held back", item.reason) for item in self._admission.held_back
-        ]
-        news += [
-            (item, "not as approved", f"the {'launch' if item.kind == 'launch' else 'definition'} is {tell(item)}")
-            for item in self._admission.drifts
-            if (item.toolset, item.name) not in held
-        ]
-        fresh = [entry for entry in news if entry[0] not in self._reported]
-        self._reported = {item for item, _, _ in news}
-        if len(fresh) > INTAKE_REPORTS:
-            logger.warning("%d more tools are held back or not as approved", len(fresh) - INTAKE_REPORTS)
-        for item, what, reason in fresh[:INTAKE_REPORTS]:
-            logger.warning("%s: %s/%s: %s", what, item.toolset, item.name, reason)
-            self.activity.record(
-                Event(
-                    stage="intake",
-                    outcome="refused" if isinstance(item, HeldBack) else "info",
-                    tool=item.name,
-                    toolset=item.toolset,
-                    reason=f"{what}: {reason}",
-                    at=self.activity.now(),
-                )
-            )
-
     def _require_toolsets(self, names: Iterable[str]) -> None:
-        known = {toolset.name for toolset in self.inventory.toolsets} | set(self._sources)
+        known = {toolset.name for toolset in self.inventory.toolsets} | set(self.stock.sources)
         for name in sorted(set(names) - known):
             hint = nearest(name, known)
             raise ConfigError(f"There is no toolset `{name}`{f': did you mean `{hint}`?' if hint else '.'}")
+
+
+def _require_encoder() -> None:
+    # Here and not at the first search: whoever asked for the encoder learns at the start that it is not installed.
+    from toolcrib.retrieval.factory import require_encoder
+
+    require_encoder()
 
 
 def _default_retriever(settings: Settings, clock: Callable[[], float]) -> Retriever:

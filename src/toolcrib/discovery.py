@@ -8,14 +8,15 @@ best ones their whole schema while the answer stays small (X3), and a hit that w
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 import orjson
 
+from toolcrib.alongside import Alongside
 from toolcrib.bridge import TOOL_CALL, TOOL_DESCRIBE, Describe, Search
 from toolcrib.cards import Card, Cards
 from toolcrib.catalog import Catalog
-from toolcrib.definitions import Json, JsonObject, Tool, Toolset, json_chars
+from toolcrib.definitions import Json, JsonObject, Tool, Toolset, ToolsetName, json_chars
 from toolcrib.errors import CallError, SearchRefused
 from toolcrib.limits import DESCRIBE_MAX_CHARS
 from toolcrib.names import Names
@@ -110,13 +111,18 @@ class Discovery:
         self._aliases = dict(aliases or {})
         self._indexes: WeakKeyDictionary[Catalog, Index] = WeakKeyDictionary()
         self._cards = Cards()
-        self._last: ref[Catalog] | None = None
-        """The catalog that was indexed last: what it shares with the next is not made anew."""
-        self._documents: WeakKeyDictionary[Toolset, tuple[Document, ...]] = WeakKeyDictionary()
+        self._documents: Alongside[Toolset, tuple[Document, ...]] = Alongside(self._make_documents)
+        self._latest: Mapping[ToolsetName, tuple[Document, ...]] = {}
+        """By toolset, the documents that were indexed last: what the next has in common with them is not made anew."""
 
     def rank(self, catalog: Catalog, query: str, *, limit: int, explain: bool = False) -> Ranking:
         """The bare ranking of one query."""
         return self._index(catalog).search(query, limit=limit, explain=explain)
+
+    def prepare(self, catalog: Catalog) -> Retriever:
+        """The retriever, once it has the index of this catalog; what it makes in the background has begun."""
+        self._index(catalog)
+        return self._require_retriever()
 
     def search(self, catalog: Catalog, question: Search, guard: ProgressGuard) -> SearchAnswer:
         """The answer to `tool_search`. Raises `SearchRefused` when searching again cannot help."""
@@ -176,23 +182,20 @@ class Discovery:
     def _index(self, catalog: Catalog) -> Index:
         index = self._indexes.get(catalog)
         if index is None:
-            last = self._last() if self._last else None
-            before: dict[str, Toolset] = {toolset.name: toolset for toolset in last.toolsets} if last else {}
-            if self._retriever is None:
-                self._retriever = self._make_retriever()
-            index = self._indexes[catalog] = self._retriever.index(
-                Grouped(tuple(self._documents_of(toolset, before) for toolset in catalog.toolsets))
-            )
-            self._last = ref(catalog)
+            groups = self._documents.of(catalog.toolsets)
+            self._latest = {
+                toolset.name: documents for toolset, documents in zip(catalog.toolsets, groups, strict=True)
+            }
+            index = self._indexes[catalog] = self._require_retriever().index(Grouped(groups))
         return index
 
-    def _documents_of(self, toolset: Toolset, before: Mapping[str, Toolset]) -> tuple[Document, ...]:
-        documents = self._documents.get(toolset)
-        if documents is None:
-            old = before.get(toolset.name)
-            known = self._documents.get(old, ()) if old is not None else ()
-            documents = self._documents[toolset] = documents_of(toolset, self._aliases, known)
-        return documents
+    def _require_retriever(self) -> Retriever:
+        if self._retriever is None:
+            self._retriever = self._make_retriever()
+        return self._retriever
+
+    def _make_documents(self, toolset: Toolset) -> tuple[Document, ...]:
+        return documents_of(toolset, self._aliases, self._latest.get(toolset.name, ()))
 
     def _body(
         self,

@@ -7,13 +7,14 @@ immutable values, so a cache hit is always right and dropping the cache changes 
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
+from typing import NamedTuple
 
+from toolcrib.alongside import Alongside
 from toolcrib.catalog import Catalog
 from toolcrib.core import CoreSet
 from toolcrib.definitions import Skipped, Tool, Toolset
 from toolcrib.limits import CACHE_CATALOGS
-from toolcrib.scope import Parted, Scope, part_toolset
+from toolcrib.scope import Scope, part_toolset
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,16 +65,35 @@ def build_inventory(toolsets: Sequence[Toolset]) -> Inventory:
     return Inventory(toolsets=tuple(kept), skipped=tuple(skipped))
 
 
+class _Part(NamedTuple):
+    """What a scope makes of one toolset. Never holds the toolset itself, or the cache would keep it alive."""
+
+    visible: tuple[Tool, ...]
+    deferrable: Toolset | None
+    whole: bool
+    """All of the toolset is deferrable."""
+
+
+def _part(toolset: Toolset, scope: Scope, core: CoreSet) -> _Part:
+    part = part_toolset(toolset, scope, core)
+    whole = part.deferrable is toolset
+    return _Part(part.visible, None if whole else part.deferrable, whole)
+
+
 class Selector:
     """Applies scopes to inventories, and keeps what did not change."""
 
     def __init__(self, core: CoreSet) -> None:
         self.core = core
-        self._parted: WeakKeyDictionary[Toolset, dict[Scope, Parted]] = WeakKeyDictionary()
+        self._parts: OrderedDict[Scope, Alongside[Toolset, _Part]] = OrderedDict()
         self._selections: OrderedDict[tuple[Inventory, Scope], Selection] = OrderedDict()
+        self._last: tuple[Inventory, Scope, Selection] | None = None
 
     def select(self, inventory: Inventory, scope: Scope) -> Selection:
         """What the scope grants of the inventory."""
+        last = self._last
+        if last is not None and last[0] is inventory and last[1] is scope:
+            return last[2]
         key = (inventory, scope)
         selection = self._selections.get(key)
         if selection is None:
@@ -82,21 +102,25 @@ class Selector:
                 self._selections.popitem(last=False)
         else:
             self._selections.move_to_end(key)
+        self._last = (inventory, scope, selection)
         return selection
 
     def _build(self, inventory: Inventory, scope: Scope) -> Selection:
-        parts = [self._part(toolset, scope) for toolset in inventory.toolsets]
-        deferrable = [part.deferrable for part in parts if part.deferrable is not None]
+        parts = self._parts_under(scope).of(inventory.toolsets)
+        deferrable = [
+            part.deferrable or toolset
+            for part, toolset in zip(parts, inventory.toolsets, strict=True)
+            if part.whole or part.deferrable is not None
+        ]
         return Selection(
-            visible=tuple(tool for part in parts for tool in part.visible),
+            visible=tuple([tool for part in parts for tool in part.visible]),
             catalog=Catalog(toolsets=tuple(sorted(deferrable, key=lambda toolset: toolset.name))),
         )
 
-    def _part(self, toolset: Toolset, scope: Scope) -> Parted:
-        scopes = self._parted.get(toolset)
-        if scopes is None:
-            scopes = self._parted[toolset] = {}
-        part = scopes.get(scope)
-        if part is None:
-            part = scopes[scope] = part_toolset(toolset, scope, self.core)
-        return part
+    def _parts_under(self, scope: Scope) -> Alongside[Toolset, _Part]:
+        parts = self._parts.get(scope)
+        if parts is None:
+            parts = self._parts[scope] = Alongside(lambda toolset: _part(toolset, scope, self.core))
+            if len(self._parts) > CACHE_CATALOGS:
+                self._parts.popitem(last=False)
+        return parts

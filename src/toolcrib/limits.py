@@ -185,6 +185,8 @@ CODE_MESSAGE_MAX_BYTES = 2 * 1024 * 1024
 # Retrieval: texts
 QUERY_MAX_TERMS = 128
 """Terms of a query that are weighed: n-grams of a full query in a script without spaces are many."""
+SPELLING_MARKED_WORDS = 30_000
+"""Words of a vocabulary up to which unknown words are sifted before they are taken for misspelt (1 MB of marks)."""
 QUERY_WORDS_CACHED = 4_096
 """Query words that an index remembers the weights of, about 400 bytes each."""
 TERM_MAX_CHARS = 64
@@ -233,6 +235,29 @@ SEMANTIC_EXACT_DOCUMENTS = 25_000
 """Documents up to which every score is exact: 25 MB of vectors, 2.5 ms a query."""
 SEMANTIC_REFINED_DOCUMENTS = 2_000
 """Nearest documents of a larger index whose scores are computed exactly."""
+
+
+# Retrieval: the sentence encoder of `semantic: onnx`
+ENCODER_MAX_PIECES = 96
+"""Word pieces of a text that are read: the cost grows with them, and beyond 64 the ranking hardly changes."""
+ENCODER_DESCRIPTION_MAX_CHARS = 400
+"""Characters of a description that are read, so that the parameters after it still fit."""
+ENCODER_PARAMETERS = 12
+"""Parameter names that are read."""
+ENCODER_WORDS_CACHED = 50_000
+"""Words whose pieces are remembered."""
+ENCODER_BATCH_TEXTS = 16
+"""Tools that are encoded between two looks at whether to stop: about half a second."""
+ENCODER_SAVE_EVERY_S = 20.0
+"""Seconds of encoding after which the file of vectors is written."""
+ENCODER_STOP_S = 2.0
+"""Seconds that an ending process waits for the text that is being encoded."""
+ENCODER_KEPT_VECTORS = 100_000
+"""Vectors that are kept, in memory and in the file, 404 bytes each; the oldest go first."""
+ENCODER_QUERIES_CACHED = 256
+"""Queries whose vectors are remembered: a search asks for the same one several times."""
+ENCODER_SEARCH_WAIT_S = 30.0
+"""Seconds that `toolcrib search` and `toolcrib doctor` wait for vectors before they go on with what there is."""
 
 
 # Retrieval: an embeddings endpoint of the operator's choice
@@ -316,7 +341,9 @@ DRAIN_S = 10.0
 SSE_PING_S = 15.0
 """Seconds of silence after which an open stream gets a comment, so that no proxy closes it."""
 
-# The gateway's clients
+# The gateway's process and its clients
+GC_EVERY_OBJECTS = 10_000
+"""New objects after which the collector of cycles looks at the youngest: some megabytes."""
 SESSIONS_MAX = 1_000
 """Sessions of old clients kept at once; the longest unused one is ended for a new one."""
 SESSION_IDLE_S = 1_800.0

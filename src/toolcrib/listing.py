@@ -6,13 +6,13 @@ largest first: one huge server never costs a small one its names. Same catalog, 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
-from weakref import WeakKeyDictionary
+from typing import Literal, NamedTuple
 
 import orjson
 
+from toolcrib.alongside import Alongside
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import Toolset, json_chars
 from toolcrib.intake.naming import SEPARATOR
@@ -40,84 +40,96 @@ class Listing:
 NO_LISTING = Listing(text="", chars=0, names_listed=0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(NamedTuple):
     text: str
     chars: int
+
+
+class _Blocks(NamedTuple):
+    """What a toolset looks like in the listing; its lines of description are made where they are wanted."""
+
+    names: _Block
+    total: _Block
 
 
 class ListingRenderer:
     """Renders listings, keeping the blocks of toolsets that did not change."""
 
     def __init__(self) -> None:
-        self._blocks: WeakKeyDictionary[Toolset, dict[Form, _Block]] = WeakKeyDictionary()
+        self._blocks: Alongside[Toolset, _Blocks] = Alongside(
+            lambda toolset: _Blocks(_block(toolset, "names"), _block(toolset, "count"))
+        )
+        self._lines: Alongside[Toolset, _Block] = Alongside(lambda toolset: _block(toolset, "lines"))
 
     def render(self, catalog: Catalog, *, mode: Mode, max_chars: int) -> Listing:
         """The listing of a catalog in at most so many characters of JSON."""
         if mode == "off" or not catalog.toolsets:
             return NO_LISTING
-        forms: dict[Toolset, Form] = dict.fromkeys(catalog.toolsets, "names")
-        sizes = {toolset: self._block(toolset, "names").chars for toolset in catalog.toolsets}
-        total = sum(sizes.values())
+        toolsets = catalog.toolsets
+        blocks = self._blocks.of(toolsets)
+        chosen = [block.names for block in blocks]
+        total = sum([block.chars for block in chosen])
+        counted: set[int] = set()
         if total <= max_chars:
             lines_budget = max_chars if mode == "on" else min(max_chars, LINES_MAX_TOKENS * 4)
-            self._grow(forms, total, lines_budget)
+            self._grow(toolsets, chosen, total, lines_budget)
         else:
-            total = self._shrink(forms, sizes, total, max_chars)
-            if total > max_chars:
-                return self._toolsets_only(catalog, max_chars)
-        blocks = [self._block(toolset, forms[toolset]) for toolset in catalog.toolsets]
-        named = sum(len(toolset.tools) for toolset in catalog.toolsets if forms[toolset] != "count")
+            counted = _shrink(toolsets, blocks, total, max_chars)
+            for place in counted:
+                chosen[place] = blocks[place].total
+            if sum([block.chars for block in chosen]) > max_chars:
+                return _toolsets_only(catalog, max_chars)
+        named = catalog.size - sum([len(toolsets[place].tools) for place in counted])
         return Listing(
-            text="".join(block.text for block in blocks),
-            chars=sum(block.chars for block in blocks),
+            text="".join([block.text for block in chosen]),
+            chars=sum([block.chars for block in chosen]),
             names_listed=named,
         )
 
-    def _grow(self, forms: dict[Toolset, Form], total: int, budget: int) -> None:
+    def _grow(self, toolsets: Sequence[Toolset], chosen: list[_Block], total: int, budget: int) -> None:
         """Gives lines of description to the smallest toolsets first, while all of it fits."""
-        for toolset in sorted(forms, key=lambda item: (len(item.tools), item.name)):
-            more = self._block(toolset, "lines").chars - self._block(toolset, "names").chars
+        for _, _, place in sorted((len(item.tools), item.name, place) for place, item in enumerate(toolsets)):
+            lines = self._lines.one(toolsets[place])
+            more = lines.chars - chosen[place].chars
             if total + more > budget:
                 return
-            forms[toolset] = "lines"
+            chosen[place] = lines
             total += more
 
-    def _shrink(self, forms: dict[Toolset, Form], sizes: Mapping[Toolset, int], total: int, budget: int) -> int:
-        """Takes the names of the largest toolsets first, until the rest fits."""
-        for toolset in sorted(forms, key=lambda item: (-sizes[item], item.name)):
-            if total <= budget:
-                break
-            less = sizes[toolset] - self._block(toolset, "count").chars
-            if less > 0:
-                forms[toolset] = "count"
-                total -= less
-        return total
 
-    def _toolsets_only(self, catalog: Catalog, budget: int) -> Listing:
-        """So many toolsets that not even their counts fit: as many of their names as do, and how many more."""
-        tail_room = 60
-        shown: list[str] = []
-        used = tail_room
-        for toolset in catalog.toolsets:
-            label = _label(toolset)
-            if used + len(label) + 1 > budget:
-                break
-            shown.append(label)
-            used += len(label) + 1
-        more = len(catalog.toolsets) - len(shown)
-        text = "\n" + " ".join(shown) + (f" and {more} more toolsets" if more else "")
-        return Listing(text=text, chars=_chars(text), names_listed=0)
+def _shrink(toolsets: Sequence[Toolset], blocks: Sequence[_Blocks], total: int, budget: int) -> set[int]:
+    """The places of those that lose their names, the largest first, until the rest fits."""
+    counted: set[int] = set()
+    sizes = [(-block.names.chars, toolset.name) for block, toolset in zip(blocks, toolsets, strict=True)]
+    for place in sorted(range(len(sizes)), key=sizes.__getitem__):
+        if total <= budget:
+            break
+        less = blocks[place].names.chars - blocks[place].total.chars
+        if less > 0:
+            counted.add(place)
+            total -= less
+    return counted
 
-    def _block(self, toolset: Toolset, form: Form) -> _Block:
-        blocks = self._blocks.get(toolset)
-        if blocks is None:
-            blocks = self._blocks[toolset] = {}
-        block = blocks.get(form)
-        if block is None:
-            text = _render(toolset, form)
-            block = blocks[form] = _Block(text, _chars(text))
-        return block
+
+def _toolsets_only(catalog: Catalog, budget: int) -> Listing:
+    """So many toolsets that not even their counts fit: as many of their names as do, and how many more."""
+    tail_room = 60
+    shown: list[str] = []
+    used = tail_room
+    for toolset in catalog.toolsets:
+        label = _label(toolset)
+        if used + len(label) + 1 > budget:
+            break
+        shown.append(label)
+        used += len(label) + 1
+    more = len(catalog.toolsets) - len(shown)
+    text = "\n" + " ".join(shown) + (f" and {more} more toolsets" if more else "")
+    return Listing(text=text, chars=_chars(text), names_listed=0)
+
+
+def _block(toolset: Toolset, form: Form) -> _Block:
+    text = _render(toolset, form)
+    return _Block(text, _chars(text))
 
 
 def _render(toolset: Toolset, form: Form) -> str:

@@ -77,6 +77,8 @@ class Session:
         self.places = crib.dispatcher.session_places()
         self._crib = crib
         self._children = 0
+        self._looked = False
+        """Whether every source was asked by an assembly, and nothing was searched since."""
 
     # What the model sees
 
@@ -99,11 +101,13 @@ class Session:
             RequiredToolsMissing: Before any model is called.
         """
         require_dialect(dialect)
-        missing = self.missing_tools()
+        selection = self._selection()
+        missing = self._missing(selection)
         if missing:
             raise RequiredToolsMissing(missing)
         given = None if definitions is None else self._crib.admit_definitions(definitions)
-        assembly = self._crib.assemblies.get(self._selection(), window=self.window, definitions=given)
+        assembly = self._crib.assemblies.get(selection, window=self.window, definitions=given)
+        self._looked = True
         turn = build_turn(assembly, dialect=dialect, previous=previous)
         self._crib.note_assembly(self, assembly, turn)
         return turn
@@ -214,9 +218,12 @@ class Session:
 
     def missing_tools(self) -> tuple[str, ...]:
         """Required tools that the session does not have now (S22)."""
+        return self._missing(self._selection()) if self.required else ()
+
+    def _missing(self, selection: Selection) -> tuple[str, ...]:
         if not self.required:
             return ()
-        names = self._names()
+        names = self._crib.names_of(selection)
         return tuple(name for name in self.required if isinstance(names.find(name, bridged=False), CallError))
 
     def _read(self, raw: object) -> tuple[ModelCall, Request | CallError]:
@@ -302,7 +309,11 @@ class Session:
         return text_result(encoded.decode(), structured=body)
 
     def _search(self, question: Search) -> SearchAnswer:
-        return self._crib.discovery.search(self._selection().catalog, question, self.guard)
+        # The look of an assembly counts for the search that follows it: a list that only comparing can tell to be
+        # unchanged is compared once a step, not twice. Later searches look again, and every call does.
+        ask, self._looked = not self._looked, False
+        selection = self._crib.select(self.scope, ask=ask)
+        return self._crib.discovery.search(selection.catalog, question, self.guard)
 
     def _note(
         self,

@@ -24,6 +24,7 @@ from toolcrib.limits import (
 Mode = Literal["auto", "on", "off"]
 Verdict = Literal["allow", "ask", "deny"]
 PinMode = Literal["off", "warn", "enforce"]
+SemanticTier = Literal["static", "onnx", "off"]
 ScreeningMode = Literal["off", "warn", "hold", "strict"]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
@@ -55,6 +56,9 @@ class ToolSearchSettings(_Section, frozen=True):
     listing_max_tokens: Annotated[int, Meta(ge=200, le=60_000)] | None = None
     """The threshold, but at most 4,000, if not given."""
     retrieval: Literal["lexical", "hybrid"] = "hybrid"
+    semantic: SemanticTier = "static"
+    """What meaning comes from: the table that ships with the package, that and the sentence encoder of the extra
+    `onnx`, or nothing (which is `retrieval: lexical`)."""
     reranker: RerankerSettings = RerankerSettings()
 
 

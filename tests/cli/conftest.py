@@ -19,7 +19,14 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     project = directory / "project"
     project.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(directory))
-    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "HERMES_HOME", "CLAUDE_CONFIG_DIR", "TOOLCRIB_DEBUG"):
+    for name in (
+        "XDG_CONFIG_HOME",
+        "XDG_CACHE_HOME",
+        "CODEX_HOME",
+        "HERMES_HOME",
+        "CLAUDE_CONFIG_DIR",
+        "TOOLCRIB_DEBUG",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(project)
     return directory

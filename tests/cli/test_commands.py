@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -152,6 +153,14 @@ def test_every_command_has_help_with_an_example() -> None:
     assert {"tokens", "search", "describe", "doctor", "pins approve"} <= {" ".join(names) for names, _ in found}
     for names, text in found:
         assert names == ("version",) or f"toolcrib {' '.join(names)}" in text.split("Example")[-1], names
+
+
+def test_every_command_is_on_the_page_of_commands_and_no_summary_is_cut() -> None:
+    app = typer.main.get_command(build_app())
+    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `toolcrib ([a-z ]+)` \|", page, re.MULTILINE)
+    assert sorted(documented) == sorted(" ".join(names) for names, _ in commands_of(app))
+    assert "..." not in toolcrib("--help").stdout.partition("Commands:")[2]
 
 
 def test_asking_for_help_loads_nothing_but_the_command_line() -> None:

@@ -247,22 +247,19 @@ def test_every_command_has_its_wrong_uses_here() -> None:
     assert sorted(CASES) == sorted(commands_of(typer.main.get_command(build_app())))
 
 
-@pytest.mark.parametrize("command", CASES)
+@pytest.mark.parametrize(
+    ("args", "said"), [pytest.param(*case, id=" ".join(case[0])) for cases in CASES.values() for case in cases]
+)
 def test_wrong_use_is_one_sentence_exit_code_2_and_changes_nothing(
-    messy: Path, terminal: Terminal, command: str
+    messy: Path, terminal: Terminal, args: tuple[str, ...], said: str
 ) -> None:
+    if args == ("audit",):
+        for name in CONFIGURED:
+            (messy / name).rename(messy / f"{name}.away")
+    before = everything(messy)
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        for args, said in CASES[command]:
-            if args == ("audit",):
-                for name in CONFIGURED:
-                    (messy / name).rename(messy / f"{name}.away")
-            before = everything(messy)
-            done = terminal.run(*(arg.replace("PORT", port) for arg in args))
-            found = (done.code, done.out, len(done.err.splitlines()), done.err.startswith("toolcrib: "))
-            assert found == (2, "", 1, True), (args, done)
-            assert said in done.err, (args, done.err)
-            assert everything(messy) == before, args
-            if args == ("audit",):
-                for name in CONFIGURED:
-                    (messy / f"{name}.away").rename(messy / name)
+        done = terminal.run(*(arg.replace("PORT", str(taken.getsockname()[1])) for arg in args))
+    found = (done.code, done.out, len(done.err.splitlines()), done.err.startswith("toolcrib: "))
+    assert found == (2, "", 1, True), done
+    assert said in done.err
+    assert everything(messy) == before

@@ -25,11 +25,11 @@ FLOORS: dict[str, dict[str, dict[str, float]]] = {
         "exact_name": {"recall@5": 0.99, "mrr": 1.0},
         "confusable": {"recall@5": 1.0, "recall@1": 0.96},
         "multi_need": {"recall@5": 0.98},
-        "multilingual": {"recall@5": 0.90},
-        "typo": {"recall@5": 0.88},
-        "ambiguous": {"recall@5": 0.84, "mrr": 0.88},
-        "semantic": {"recall@5": 0.43},
-        "oblique": {"recall@5": 0.42},
+        "multilingual": {"recall@5": 0.95},
+        "typo": {"recall@5": 0.92},
+        "ambiguous": {"recall@5": 0.86, "mrr": 0.90},
+        "semantic": {"recall@5": 0.47},
+        "oblique": {"recall@5": 0.44},
     },
     "lexical": {
         "lexical": {"recall@5": 1.0},
@@ -58,8 +58,8 @@ def test_no_category_falls_below_its_floor(retrieval: Any) -> None:
         for measure, floor in floors.items():
             assert summary["by_category"][category][measure] >= floor, f"{category} {measure}"
     if retrieval == "hybrid":
-        assert summary["recall@5"] >= 0.65
-        assert summary["abstention"]["correct"] >= 5
+        assert summary["recall@5"] >= 0.67
+        assert summary["abstention"]["correct"] >= 8
         assert summary["abstention"]["answerable_emptied"] <= 0.02 * 726
 
 

@@ -1,6 +1,7 @@
 """Words and meaning together: what is found, what is admitted to be absent, and what happens without a model."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -171,6 +172,28 @@ def test_abstention_compares_nearness_here_with_nearness_elsewhere():
     assert not calibration.abstains(near)
     assert calibration.abstains(far)
     assert calibration.confidence(near) > calibration.confidence(far)
+
+
+@pytest.mark.requirement("X2")
+def test_a_query_that_says_little_is_emptied_less_readily():
+    calibration = Calibration()
+    short = Signals(nearest=0.3, elsewhere=0.5, words=0.0, lead=0.0, length=1.2)
+    assert not calibration.abstains(short)
+    assert calibration.abstains(replace(short, length=2.4))
+
+
+@pytest.mark.requirement("X2")
+def test_a_tool_that_holds_half_of_the_words_is_never_hidden():
+    far = Signals(nearest=0.0, elsewhere=0.9, words=0.5, lead=0.0, length=2.0)
+    assert not Calibration().abstains(far)
+    assert Calibration().abstains(replace(far, words=0.4))
+
+
+def test_the_words_of_a_foreign_query_are_looked_up_in_english(model: StaticModel):
+    tools = [document("delete_file", "Removes it."), document("send_email", "Sends it.")]
+    best = HybridRetriever(load=lambda: model).index(tools).search("Datei löschen", limit=1, explain=True).hits[0]
+    assert best.key == "delete_file"
+    assert best.evidence["name"] > 0.0
 
 
 @pytest.mark.requirement("D1")

@@ -117,6 +117,7 @@ def test_a_foreign_word_is_found_without_its_accents_and_in_capitals(model: Stat
 def test_english_words_for_a_foreign_text_can_be_looked_up(model: StaticModel) -> None:
     assert {"delete", "file"} <= set(model.vocabulary.english("Datei löschen"))
     assert model.vocabulary.english("delete the file") == ()
+    assert model.vocabulary.english("please delete the old Datei in my folder") == ()
 
 
 def test_identifiers_come_apart(model: StaticModel) -> None:

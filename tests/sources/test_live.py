@@ -109,6 +109,30 @@ async def test_a_hosts_own_list_is_searched_called_and_watched_at_every_assembly
     assert session.search("close door").names[0] == "close_door"
 
 
+@pytest.mark.requirement("S18", "S20")
+async def test_an_assemblys_look_counts_for_the_search_after_it_and_no_longer_and_never_for_a_call() -> None:
+    definitions = [definition("open_door", "Open the door.")]
+    asked: list[int] = []
+
+    def listed() -> list[Any]:
+        asked.append(len(definitions))
+        return definitions
+
+    session = crib(core(), LiveDefinitions("mine", listed, run)).session()
+    session.assemble()
+    before = len(asked)
+    session.search("open door")
+    assert len(asked) == before
+    definitions[:] = [definition("close_door", "Close the door.")]
+    assert (await session.call("open_door")).code == "tool_not_available"
+    assert session.search("close door").names == ("close_door",)
+    assert len(asked) > before
+    session.assemble()
+    definitions.clear()
+    session.search("open door")
+    assert session.search("close door").names == ()
+
+
 VALUES = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.0, -0.0, 1.0]) | st.text(max_size=2)
 
 

@@ -11,7 +11,8 @@ _STYLE = (
     "text{font:14px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1f2328}"
     ".t{font-size:17px;font-weight:600}.s{fill:#59636e;font-size:12.5px}.n{font-weight:600}"
     ".a{fill:#cf5b4a}.b{fill:#2f8f5b}.g{fill:#8c959f;fill-opacity:.18}"
-    "@media(prefers-color-scheme:dark){text{fill:#f0f3f6}.s{fill:#9aa4ae}.a{fill:#e5786a}.b{fill:#4bb37b}}"
+    ".c{fill:#fff;stroke:#d1d9e0}@media(prefers-color-scheme:dark){.c{fill:#151b23;stroke:#3d444d}text{fill:#f0f3f6}"
+    ".s{fill:#9aa4ae}.a{fill:#e5786a}.b{fill:#4bb37b}}"
 )
 
 
@@ -22,6 +23,8 @@ def svg_picture(report: AuditReport) -> str:
     title = f"{report.tools:,} tools of {servers:,} MCP server{'' if servers == 1 else 's'}"
     searches = f", {conversation.searches} searches included" if conversation.searches else ""
     parts = [
+        # A ground of its own: a page may be dark where the reader's system is light.
+        f'<rect class="c" x=".5" y=".5" width="{_WIDTH - 1}" height="299" rx="8"/>',
         f'<text class="t" x="16" y="32">{escape(title)}</text>',
         *_group(62, "Tokens in every request", report.total_tokens, report.with_toolcrib_tokens),
         *_group(

@@ -1,6 +1,6 @@
 """The report for a person: tables and bars from 60 columns up, plain text in a pipe."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -17,8 +17,8 @@ _MANY = 10
 _FULL, _EMPTY = "█", "·"
 
 
-def render(report: AuditReport, console: Console) -> None:
-    """Prints the whole report."""
+def render(report: AuditReport, console: Console, *, next_step: str | None = None) -> None:
+    """Prints the whole report, and what to do now."""
     if report.tools:
         console.print(_servers(report, console))
     _print_failures(report, console)
@@ -35,19 +35,21 @@ def render(report: AuditReport, console: Console) -> None:
             console.print(line, overflow="ellipsis", no_wrap=True)
     console.print()
     for sentence in conclusions(report):
-        console.print(Text(sentence))
+        print_hanging(console, Text(), Text(sentence))
+    if next_step is not None:
+        print_hanging(console, Text("Next: ", style="bold"), Text(next_step))
 
 
 def picture(report: AuditReport, width: int) -> Iterator[Text]:
     """Now and with Toolcrib, side by side as bars."""
     conversation = report.conversation
+    # All four begin in one column, so that the eye can compare.
+    digits = len(f"{max(conversation.now, conversation.with_toolcrib):,}")
     yield Text("per turn", style="bold")
-    yield from _bars(
-        (("now", report.total_tokens, "red"), ("with Toolcrib", report.with_toolcrib_tokens, "green")), width
-    )
+    yield from _bars(report.total_tokens, report.with_toolcrib_tokens, digits, width)
     searches = f", {conversation.searches} searches" if conversation.searches else ""
     yield Text(f"per conversation of {conversation.turns} turns{searches}", style="bold")
-    yield from _bars((("now", conversation.now, "red"), ("with Toolcrib", conversation.with_toolcrib, "green")), width)
+    yield from _bars(conversation.now, conversation.with_toolcrib, digits, width)
 
 
 def conclusions(report: AuditReport) -> Iterator[str]:
@@ -81,11 +83,10 @@ def conclusions(report: AuditReport) -> Iterator[str]:
         yield "All figures are estimates (characters / 4). Nothing was sent anywhere."
 
 
-def _bars(rows: Sequence[tuple[str, int, str]], width: int) -> Iterator[Text]:
-    digits = max(len(f"{value:,}") for _, value, _ in rows)
+def _bars(now: int, then: int, digits: int, width: int) -> Iterator[Text]:
     room = max(8, min(80, width - 18 - digits))
-    top = max(value for _, value, _ in rows) or 1
-    for label, value, style in rows:
+    top = max(now, then) or 1
+    for label, value, style in (("now", now, "red"), ("with Toolcrib", then, "green")):
         full = max(1 if value else 0, round(room * value / top))
         yield Text.assemble(f"  {label:<13} ", (f"{value:>{digits},} ", "bold"), (_FULL * full, style))
 
@@ -95,7 +96,7 @@ def _servers(report: AuditReport, console: Console) -> Table:
     exact = report.tokenizer is not None and wide
     table = _table("server", console)
     for title in ("tools", "tokens/turn", *(["exact"] if exact else []), *(["of window"] if report.context else [])):
-        table.add_column(title, justify="right", no_wrap=True)
+        table.add_column(title, justify="right", no_wrap=True, min_width=len(title))
     if wide:
         table.add_column("", no_wrap=True)
     top = max((server.tokens for server in report.servers), default=0) or 1
@@ -130,7 +131,7 @@ def _print_clients(report: AuditReport, console: Console) -> None:
         return
     table = _table("client", console)
     for title in ("servers", "tokens/turn", "with Toolcrib"):
-        table.add_column(title, justify="right", no_wrap=True)
+        table.add_column(title, justify="right", no_wrap=True, min_width=len(title))
     for client in report.clients:
         table.add_row(client.client, str(client.servers), f"{client.tokens:,}", f"{client.with_toolcrib:,}")
     console.print()
@@ -140,7 +141,7 @@ def _print_clients(report: AuditReport, console: Console) -> None:
 def _biggest(report: AuditReport, console: Console) -> Table:
     table = _table("biggest schemas", console)
     table.add_column("server", overflow="ellipsis", no_wrap=True)
-    table.add_column("tokens/turn", justify="right", no_wrap=True)
+    table.add_column("tokens/turn", justify="right", no_wrap=True, min_width=len("tokens/turn"))
     for tool in report.biggest[:_MANY]:
         table.add_row(tool.name, tool.server, f"{tool.tokens:,}")
     return table
@@ -149,7 +150,7 @@ def _biggest(report: AuditReport, console: Console) -> Table:
 def _duplicates(report: AuditReport, console: Console) -> Table:
     table = _table("on several servers", console)
     table.add_column("servers", overflow="ellipsis")
-    table.add_column("twice paid", justify="right", no_wrap=True)
+    table.add_column("paid again", justify="right", no_wrap=True, min_width=len("paid again"))
     for item in report.duplicates[:_MANY]:
         servers = ", ".join(item.servers)
         table.add_row(item.name, f"{servers} (same definition)" if item.same else servers, f"{item.tokens:,}")

@@ -10,7 +10,7 @@ import typer
 from toolcrib.cli.output import open_console, print_json, write_file
 
 if TYPE_CHECKING:
-    from toolcrib.audit.report import Listed
+    from toolcrib.audit.report import AuditReport, Listed
     from toolcrib.clients.gathering import Gathered
     from toolcrib.definitions import JsonObject
 
@@ -72,9 +72,19 @@ def build_command(starter: Starter) -> Callable[..., None]:
         console = open_console()
         for problem in problems:
             console.print(f"left out: {problem}", markup=False, soft_wrap=True, style="yellow")
-        render(report, console)
+        render(report, console, next_step=_next_step(report, config or []))
 
     return audit
+
+
+def _next_step(report: "AuditReport", files: Sequence[Path]) -> str | None:
+    """What a person does with what the report says, if there is something to gain."""
+    if not report.activated:
+        return None
+    if report.clients:
+        dearest = max(report.clients, key=lambda item: item.tokens - item.with_toolcrib)
+        return f"`toolcrib install {dearest.client} --dry-run` shows how the gateway would stand in front of them."
+    return f"`toolcrib serve --config {files[0]}` is the gateway in front of them." if len(files) == 1 else None
 
 
 def start_servers(entries: "Mapping[str, JsonObject]", *, done: Callable[[str], None]) -> "Mapping[str, Listed]":

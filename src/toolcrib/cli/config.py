@@ -10,6 +10,10 @@ import typer
 from toolcrib.cli.output import open_console, print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
     from toolcrib.config import Loaded
     from toolcrib.definitions import Json, JsonObject
 
@@ -57,11 +61,39 @@ def show(
         print_json({key: {"value": value, "origin": source} if origin else value for key, value, source in rows})
         return
     console = open_console()
-    width = max((len(key) for key, _, _ in rows), default=0)
-    for key, value, source in rows:
-        shown = _spell(value)
-        line = f"{key:<{width}}  {shown}" if not origin else f"{key:<{width}}  {shown:<28}  {source}"
-        console.print(line.rstrip(), markup=False, soft_wrap=True, style=None if source != "default" else "dim")
+    shown = [(key, _spell(value), source) for key, value, source in rows]
+    if console.is_terminal:
+        _show(shown, console, origin=origin)
+        return
+    width = max((len(key) for key, _, _ in shown), default=0)
+    for key, value, source in shown:
+        line = f"{key:<{width}}  {value}" if not origin else f"{key:<{width}}  {value:<28}  {source}"
+        console.print(line.rstrip(), markup=False, soft_wrap=True)
+
+
+def _show(rows: "Sequence[tuple[str, str, str]]", console: "Console", *, origin: bool) -> None:
+    """For a person: section by section, so that it fits a narrow terminal; defaults stand back."""
+    from itertools import groupby
+
+    from rich.text import Text
+
+    from toolcrib.terminal import print_hanging
+
+    # What somebody has named is told by what they wrote: docs/configuration.md has the rest.
+    named = ("mcpServers.", "profiles.", "python.")
+    told = [row for row in rows if not (row[2] == "default" and row[0].startswith(named))]
+    width = max((len(key.rpartition(".")[2]) for key, _, _ in told), default=0)
+    for section, members in groupby(told, key=lambda row: row[0].rpartition(".")[0]):
+        if section:
+            console.print(Text(section, style="bold"))
+        for key, value, source in members:
+            style = "" if source != "default" else "dim"
+            whence = f"  ({source})" if origin and source != "default" else ""
+            name = key.rpartition(".")[2]
+            head = f"  {name:<{width}}  " if section else f"{name:<{width + 2}}  "
+            print_hanging(console, Text(head, style=style), Text(f"{value}{whence}", style=style))
+    if origin:
+        console.print(Text("What has no origin here is a default.", style="dim"))
 
 
 def changed_settings(loaded: "Loaded") -> list[tuple[str, str, str]]:

@@ -1,14 +1,17 @@
 """`toolcrib describe`: the whole definition of one tool."""
 
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolcrib.cli.output import print_json
+from toolcrib.cli.output import open_console, print_json
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from toolcrib.crib import Crib
     from toolcrib.definitions import JsonObject
     from toolcrib.errors import ConfigError
@@ -18,6 +21,7 @@ def describe(
     name: Annotated[str, typer.Argument(help="Full or short name of the tool.")],
     tools: Annotated[Path | None, typer.Option(help="File of definitions.")] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, as a pipe gets it anyway.")] = False,
 ) -> None:
     """Prints the name, description and JSON Schema of one tool.
 
@@ -30,9 +34,27 @@ def describe(
         return crib.session().describe(name)
 
     try:
-        print_json(use_crib(open_crib(tools=tools, config=config), find))
+        found = use_crib(open_crib(tools=tools, config=config), find)
     except CallError as error:
         raise unknown_tool(name, error.message) from None
+    if json or not sys.stdout.isatty():
+        print_json(found)
+    else:
+        _show(found, open_console())
+
+
+def _show(found: "JsonObject", console: "Console") -> None:
+    """The definition for a person: the description as it is meant to be read, then the schema."""
+    from rich.text import Text
+
+    from toolcrib.intake.findings import make_visible
+    from toolcrib.terminal import print_hanging
+
+    console.print(Text.assemble((f"{found['name']}", "bold"), (f"  [{found['source']}]", "cyan")))
+    for line in f"{found.get('description') or ''}".splitlines():
+        print_hanging(console, Text(), Text(make_visible(line)))
+    console.print(Text("parameters", style="bold"))
+    print_json(found.get("parameters"))
 
 
 def unknown_tool(name: str, answer: str) -> "ConfigError":

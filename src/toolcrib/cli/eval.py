@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from toolcrib.evals.corpus import Query
     from toolcrib.evals.run import Evaluation
     from toolcrib.retrieval.base import Document
+    from toolcrib.settings import SemanticTier
 
 Retrieval = Literal["lexical", "hybrid"]
+Other = Literal["lexical", "hybrid", "onnx"]
+_TIERS: "dict[Other, SemanticTier]" = {"lexical": "off", "hybrid": "static", "onnx": "onnx"}
 
 
 def evaluate(
@@ -25,7 +28,12 @@ def evaluate(
         Path | None, typer.Option(help="One query per line: id, query, relevant, category. Made up if not given.")
     ] = None,
     retrieval: Annotated[Retrieval, typer.Option(help="How to search.")] = "hybrid",
-    compare: Annotated[Retrieval | None, typer.Option(help="Another way of searching, on the same queries.")] = None,
+    semantic: Annotated[
+        Literal["static", "onnx", "off"], typer.Option(help="What meaning comes from; `onnx` needs the extra.")
+    ] = "static",
+    compare: Annotated[
+        Other | None, typer.Option(help="Another way of searching, on the same queries; `hybrid` is with `static`.")
+    ] = None,
     min_recall1: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this recall@1.")] = None,
     min_recall5: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this recall@5.")] = None,
     min_recall10: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this recall@10.")] = None,
@@ -45,8 +53,8 @@ def evaluate(
     from toolcrib.evals.run import unmet
 
     documents, asked = _read(tools, queries)
-    run = _run(documents, asked, retrieval)
-    other = _run(documents, asked, compare) if compare else None
+    run = _run(documents, asked, retrieval, semantic)
+    other = _run(documents, asked, "hybrid", _TIERS[compare]) if compare else None
     summary = run.summary()
     if chart:
         write_file(chart, report.svg_chart(run))
@@ -95,10 +103,24 @@ def _read(tools: Path, queries: Path | None) -> "tuple[Sequence[Document], Seque
     return documents, asked
 
 
-def _run(documents: "Sequence[Document]", queries: "Sequence[Query]", retrieval: Retrieval) -> "Evaluation":
+def _run(
+    documents: "Sequence[Document]", queries: "Sequence[Query]", retrieval: Retrieval, semantic: "SemanticTier"
+) -> "Evaluation":
+    import os
+
+    from toolcrib.cli.progress import wait_for_vectors
     from toolcrib.evals.run import evaluate as run_evaluation
-    from toolcrib.retrieval.factory import build_retriever
+    from toolcrib.retrieval.factory import build_retriever, encoder_fill, semantic_tier
     from toolcrib.settings import ToolSearchSettings
 
-    retriever = build_retriever(ToolSearchSettings(retrieval=retrieval), clock=time.monotonic, environ={})
-    return run_evaluation(retriever, documents, queries, retrieval=retrieval, clock=time.perf_counter)
+    settings = ToolSearchSettings(retrieval=retrieval, semantic=semantic)
+    retriever = build_retriever(settings, clock=time.monotonic, environ=os.environ)
+    fill = encoder_fill(retriever)
+    if fill is not None:
+        # Measured is the whole tier: a figure of half of it would be of no use.
+        retriever.index(documents)
+        wait_for_vectors(fill)
+    modes = {"off": "lexical", "static": "hybrid", "onnx": "hybrid+onnx"}
+    return run_evaluation(
+        retriever, documents, queries, retrieval=modes[semantic_tier(settings)], clock=time.perf_counter
+    )

@@ -164,7 +164,10 @@ def _diff(plan: "InstallPlan", dry_run: bool) -> dict[str, str]:
 
 
 def _show(plan: "InstallPlan", *, dry_run: bool) -> None:
+    from rich.text import Text
+
     from toolcrib.clients.manifest import backup_path
+    from toolcrib.terminal import print_hanging
 
     console = open_console()
     if dry_run:
@@ -173,23 +176,27 @@ def _show(plan: "InstallPlan", *, dry_run: bool) -> None:
             console.print(line, style=style, markup=False, soft_wrap=True)
     verb = "would move" if dry_run else "moved"
     count = len(plan.moved)
-    console.print(
-        f"{plan.family.title}: {verb} {count} server{'' if count == 1 else 's'} behind Toolcrib: "
-        + ", ".join(server.name for server in plan.moved),
-        markup=False,
-        soft_wrap=True,
+    names = ", ".join(server.name for server in plan.moved)
+    print_hanging(
+        console,
+        Text(f"{plan.family.title}: ", style="bold"),
+        Text(f"{verb} {count} server{'' if count == 1 else 's'} behind Toolcrib: {names}"),
     )
-    for item in plan.staying:
-        console.print(f"  stays: {item.name}: {item.reason}", markup=False, soft_wrap=True)
-    console.print(
-        f"  gate: {plan.window.threshold:,} tokens of definitions or more are deferred, fewer stay attached "
-        f"(window {plan.window.tokens:,}, {plan.window.origin}; --context N for another)",
-        markup=False,
-        soft_wrap=True,
+    lines = [("stays", f"{item.name}: {item.reason}") for item in plan.staying]
+    lines.append(
+        (
+            "gate",
+            f"{plan.window.threshold:,} tokens of definitions or more are deferred, fewer stay attached (window "
+            f"{plan.window.tokens:,}, {plan.window.origin}; --context N for another)",
+        )
     )
     if plan.shared:
-        console.print("  note: whoever shares this project gets an entry with paths of this machine.", soft_wrap=True)
-    if not dry_run:
-        console.print(f"  backup: {backup_path(plan.path)}", markup=False, soft_wrap=True)
-        console.print(f"  next: {plan.family.note}", markup=False, soft_wrap=True)
-        console.print(f"  undo: toolcrib uninstall {plan.family.name}", markup=False, soft_wrap=True)
+        lines.append(("note", "whoever shares this project gets an entry with paths of this machine"))
+    if dry_run:
+        lines.append(("next", "the same without --dry-run; nothing was changed so far"))
+    else:
+        lines.append(("backup", str(backup_path(plan.path))))
+        lines.append(("next", plan.family.note))
+        lines.append(("undo", f"toolcrib uninstall {plan.family.name}"))
+    for label, text in lines:
+        print_hanging(console, Text(f"  {label}: "), Text(text))

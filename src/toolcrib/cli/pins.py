@@ -30,7 +30,7 @@ _MARKS = {"unchanged": " ", "changed": "~", "new": "+", "removed": "-"}
 def build_pins() -> typer.Typer:
     """The group with its commands."""
     group = typer.Typer(
-        help="Approved tool definitions: list them, see what changed, approve it.",
+        help="Approved definitions, and what differs from them.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
@@ -243,9 +243,16 @@ class _State:
 
 
 def _conclude(console: "Console", state: _State) -> None:
+    from rich.text import Text
+
+    from toolcrib.terminal import print_hanging
+
     for problem in state.problems():
-        console.print(problem, markup=False)
+        print_hanging(console, Text(), Text(problem, style="yellow"))
     console.print(state.summary(), markup=False)
+    if any(drift.state != "unchanged" for drift in state.drifts):
+        step = "`toolcrib pins approve NAME` (or a toolset, or --all) once you have looked at them."
+        print_hanging(console, Text("Next: ", style="bold"), Text(step))
 
 
 def _row(drift: "Drift") -> "JsonObject":

@@ -1,8 +1,12 @@
-"""A bar on the terminal while servers start; nothing in a pipe."""
+"""A bar on the terminal while something takes its time; nothing in a pipe."""
 
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolcrib.retrieval.encoder_fill import FillState, VectorFill
 
 
 @contextmanager
@@ -18,3 +22,32 @@ def starting_bar(total: int, *, quiet: bool) -> Generator[Callable[[str], None]]
     with Progress(*columns, transient=True, console=Console(stderr=True, highlight=False)) as bar:
         task = bar.add_task("", total=total)
         yield lambda name: bar.update(task, advance=1, description=name)
+
+
+def wait_for_vectors(fill: "VectorFill", *, seconds: float = float("inf")) -> "FillState":
+    """Waits until the encoder has a vector for every tool, or as long as given, with a bar on standard error.
+
+    Raises `ConfigError` if the encoder cannot be used: what was asked for must not turn into something else.
+    """
+    from toolcrib.errors import ConfigError
+
+    with vector_bar() as heard:
+        state = fill.wait(seconds, heard)
+    if state.failure is not None:
+        raise ConfigError(f"`semantic: onnx` cannot be had: {state.failure.rstrip('.')}.")
+    return state
+
+
+@contextmanager
+def vector_bar() -> "Generator[Callable[[FillState], None]]":
+    """Shows how far the vectors are, on a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda state: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("encoding tools"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, transient=True, console=Console(stderr=True, highlight=False)) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda state: bar.update(task, completed=state.done, total=state.wanted or None)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.definitions import Json, JsonObject
     from toolcrib.discovery import SearchAnswer
+    from toolcrib.session import Session
 
 
 def search(
@@ -21,6 +22,9 @@ def search(
     config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, max=50, help="Hits at most.")] = None,
     retrieval: Annotated[Literal["lexical", "hybrid"] | None, typer.Option(help="How to search.")] = None,
+    semantic: Annotated[
+        Literal["static", "onnx", "off"] | None, typer.Option(help="What meaning comes from; `onnx` needs the extra.")
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show what each field gave to each score.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -33,9 +37,13 @@ def search(
     flags: dict[str, Json] = {"tools.tool_search.enabled": "on"}
     if retrieval:
         flags["tools.tool_search.retrieval"] = retrieval
+    if semantic:
+        flags["tools.tool_search.semantic"] = semantic
 
     async def look(crib: "Crib") -> "tuple[SearchAnswer, dict[str, dict[str, float]]]":
         session = crib.session()
+        if crib.settings.tools.tool_search.semantic == "onnx":
+            _await_encoder(crib, session)
         answer = session.search(query, limit=limit)
         ranking = crib.discovery.rank(session.catalog, query, limit=max(1, len(answer.names)), explain=explain)
         return answer, {hit.key: dict(hit.evidence) for hit in ranking.hits}
@@ -52,6 +60,7 @@ def search(
                 "total_available": answer.body["total_available"],
                 "matches": matches,
                 "abstained": answer.abstained,
+                "retrieval": answer.mode,
                 "tokens": answer.tokens,
             }
         )
@@ -64,6 +73,19 @@ def search(
         console.print(f"Nothing among {total:,} tools fits.{f' Nearest, without fitting: {names}.' if names else ''}")
     for number, match in enumerate(matches, 1):
         _print_match(number, match, console)
+    if explain:
+        console.print(f"Searched: {answer.mode}.", style="dim", highlight=False)
+
+
+def _await_encoder(crib: "Crib", session: "Session") -> None:
+    """A short-lived process has no background: it waits a while, and the answer says how far it came."""
+    from toolcrib.cli.progress import wait_for_vectors
+    from toolcrib.limits import ENCODER_SEARCH_WAIT_S
+    from toolcrib.retrieval.factory import encoder_fill
+
+    fill = encoder_fill(crib.discovery.prepare(session.catalog))
+    if fill is not None:
+        wait_for_vectors(fill, seconds=ENCODER_SEARCH_WAIT_S)
 
 
 def _print_match(number: int, match: "JsonObject", console: "Console") -> None:
@@ -78,8 +100,8 @@ def _print_match(number: int, match: "JsonObject", console: "Console") -> None:
     parts = match.get("evidence")
     if isinstance(parts, dict):
         shown = sorted(parts.items(), key=lambda item: -abs(float(str(item[1]))))
-        # A no-break space: a name and its figure stay on one line.
-        text = "  ".join(f"{name}\u00a0{value:+.2f}" for name, value in shown)
+        # Without a blank between them, a name and its figure stay on one line.
+        text = "  ".join(f"{name}={value:+.2f}" for name, value in shown)
         print_hanging(console, Text("    "), Text(text, style="dim"))
 
 

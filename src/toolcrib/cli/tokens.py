@@ -8,6 +8,8 @@ import typer
 from toolcrib.cli.output import open_console, print_json
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from toolcrib.assembly import Assembly
     from toolcrib.definitions import JsonObject
 
@@ -21,23 +23,45 @@ def tokens(
 
     Example: toolcrib tokens --tools tools.jsonl --context 200000
     """
+    from rich.text import Text
+
     from toolcrib.cli.catalogs import load_catalog
+    from toolcrib.terminal import print_hanging
 
     crib = load_catalog(tools)
     report = token_report(crib.session(model_context=context).assemble().assembly)
     if json:
         print_json(report)
         return
-    console = open_console()
-    direct, visible = _number(report, "direct_tokens"), _number(report, "visible_tokens")
-    console.print(f"{report['n_tools']} tools; {report['reason']}")
-    width = max(10, min(60, console.width - 34))
-    for label, value in (("all attached", direct), ("with Toolcrib", visible)):
-        bar = "█" * max(1, round(width * value / max(direct, 1)))
-        console.print(f"{label:>14}  {value:>9,} tokens  {bar}")
-    console.print(f"{'saved':>14}  {report['saved_pct']:>8} %")
+    _show(report, context, open_console())
     for item in crib.skipped[:20]:
-        console.print(f"left out: {item.toolset}/{item.name}: {item.reason}")
+        print_hanging(open_console(), Text("left out: "), Text(f"{item.toolset}/{item.name}: {item.reason}"))
+
+
+def _show(report: "JsonObject", context: int | None, console: "Console") -> None:
+    """The figures as a picture, and what they mean in sentences."""
+    from rich.text import Text
+
+    from toolcrib.terminal import print_hanging
+
+    direct, visible = _number(report, "direct_tokens"), _number(report, "visible_tokens")
+    width = max(10, min(60, console.width - 34))
+    for label, value, style in (("all attached", direct, "red"), ("with Toolcrib", visible, "green")):
+        bar = "█" * max(1, round(width * value / max(direct, 1)))
+        console.print(Text.assemble(f"{label:>13}  ", (f"{value:>9,}", "bold"), " tokens  ", (bar, style)))
+    console.print(f"{'saved':>13}  {report['saved_pct']:>7} %")
+    console.print()
+    of_what = f"a window of {context:,}" if context else "an unknown window; --context N for yours"
+    verdict = (
+        f"{report['n_tools']:,} tools are deferred: they reach the threshold"
+        if report["activated"]
+        else f"{report['n_tools']:,} tools stay attached: they are below the threshold"
+    )
+    sentence = f"{verdict} of {report['threshold_tokens']:,} tokens per turn ({of_what})."
+    print_hanging(console, Text(), Text(sentence))
+    if report["activated"]:
+        names = f"The model sees three tools, and {report['names_listed']:,} names in the description of the first."
+        print_hanging(console, Text(), Text(names))
 
 
 def token_report(assembly: "Assembly") -> "JsonObject":

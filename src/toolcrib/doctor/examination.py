@@ -28,8 +28,9 @@ from toolcrib.doctor.checks import (
 from toolcrib.errors import ToolcribError
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
 from toolcrib.intake.pins import LOCK_NAME
-from toolcrib.limits import AUDIT_CLOSE_S, DOCTOR_ENDPOINT_S, DOCTOR_START_S
-from toolcrib.retrieval.factory import endpoint_of, open_embedder
+from toolcrib.limits import AUDIT_CLOSE_S, DOCTOR_ENDPOINT_S, DOCTOR_START_S, ENCODER_SEARCH_WAIT_S
+from toolcrib.retrieval.encoder_fill import FillState
+from toolcrib.retrieval.factory import encoder_fill, endpoint_of, open_embedder, open_encoded, semantic_tier
 from toolcrib.retrieval.hybrid import HybridRetriever
 from toolcrib.retrieval.reranker import EmbeddingFailed
 from toolcrib.settings import Settings
@@ -79,7 +80,8 @@ async def examine(
 ) -> Diagnosis:
     """The check-up of one configuration, and of the clients if they are given. Raises `ConfigError`."""
     settings = loaded.settings
-    retriever = HybridRetriever()
+    tier = semantic_tier(settings.tools.tool_search)
+    retriever = open_encoded(environ) if tier == "onnx" else HybridRetriever()
     lock = path.parent / (settings.lock or LOCK_NAME) if path else None
     crib = Crib(
         *open_sources(settings),
@@ -100,18 +102,19 @@ async def examine(
         )
         findings = await asyncio.to_thread(crib.screen)
         held_back, drifts, skipped = crib.held_back, crib.drifts, crib.skipped
-        if settings.tools.tool_search.retrieval == "hybrid":
+        if tier != "off":
             _apply(crib)
+        encoder = await asyncio.to_thread(_encoder_state, retriever)
     finally:
         with suppress(TimeoutError, ToolcribError):
             async with asyncio.timeout(AUDIT_CLOSE_S):
                 await crib.close()
-    configured = settings.tools.tool_search.retrieval
+    configured = "lexical" if tier == "off" else "hybrid"
     checks = (
         *check_config(path, changed),
         *check_servers(servers),
         *check_gate(views),
-        check_retrieval(configured=configured, unavailable=retriever.unavailable),
+        check_retrieval(configured=configured, unavailable=retriever.unavailable, encoder=encoder),
         *(await asyncio.to_thread(_ask_reranker, settings, environ)),
         *check_pins(settings.pins, lock=lock, drifts=drifts),
         *check_screening(settings.screening, held_back=held_back, findings=findings),
@@ -126,7 +129,7 @@ async def examine(
         "findings": {name: [finding.as_json() for finding in found] for name, found in findings.items() if found},
         "skipped": [{"toolset": item.toolset, "name": item.name, "reason": item.reason} for item in skipped],
     }
-    applied = "lexical" if retriever.unavailable else configured
+    applied = "lexical" if retriever.unavailable else _applied(configured, encoder)
     return Diagnosis(checks=checks, servers=servers, views=views, retrieval=applied, intake=intake)
 
 
@@ -186,6 +189,23 @@ def _view(crib: Crib, principal: Principal, context: int | None) -> ProfileView:
 def _apply(crib: Crib) -> None:
     """One search over everything: only then is it known whether the model can be read."""
     crib.session().search("check")
+
+
+def _encoder_state(retriever: HybridRetriever) -> FillState | None:
+    """How far the sentence encoder comes within a while; what it makes is kept for the next start."""
+    fill = encoder_fill(retriever)
+    if fill is None:
+        return None
+    state = fill.wait(ENCODER_SEARCH_WAIT_S)
+    fill.close()
+    return state
+
+
+def _applied(configured: str, encoder: FillState | None) -> str:
+    """What searches are really done with, in the words of a ranking's mode."""
+    if encoder is None or encoder.failure is not None or not encoder.loaded:
+        return configured
+    return "hybrid+onnx" if encoder.settled else f"hybrid+onnx ({encoder.done} of {encoder.wanted} tools)"
 
 
 def _ask_reranker(settings: Settings, environ: Mapping[str, str]) -> Sequence[Check]:

@@ -10,11 +10,11 @@ from toolcrib.evals.compare import Difference
 from toolcrib.evals.run import Evaluation
 
 _SHOWN = ("recall@1", "recall@5", "recall@10", "mrr", "ndcg@10")
-_BAR = 30
+_BAR = 24
 
 
 def text_report(evaluation: Evaluation) -> str:
-    """The run in lines of at most 80 characters."""
+    """The run in lines of at most 60 characters."""
     answerable = sum(outcome.answerable for outcome in evaluation.outcomes)
     absent = len(evaluation.outcomes) - answerable
     lines = [f"{evaluation.tools} tools, {answerable} answerable queries, {absent} absent; {evaluation.retrieval}"]
@@ -26,7 +26,7 @@ def text_report(evaluation: Evaluation) -> str:
     emptied = sum(outcome.answerable and not outcome.found for outcome in evaluation.outcomes)
     right = sum(not outcome.answerable and not outcome.found for outcome in evaluation.outcomes)
     if absent:
-        lines.append(f"absent     {_bar(right / absent)} {right} of {absent} answered with nothing")
+        lines.append(f"absent     {_bar(right / absent)} {right} of {absent} rightly empty")
     lines.append(f"emptied    {emptied} of {answerable} answerable queries got nothing")
     return "\n".join(lines)
 

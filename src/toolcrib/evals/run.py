@@ -88,8 +88,9 @@ def evaluate(
         modes.add(ranking.mode)
         found = tuple(hit.key for hit in ranking.hits)
         outcomes.append(Outcome(query=query, found=found, confidence=ranking.confidence, took_ms=took))
-    # A hybrid run whose model is missing must not pass for hybrid.
-    applied = retrieval if retrieval in modes or not modes else "lexical"
+    # A hybrid run whose model is missing must not pass for hybrid, nor half of one for the whole.
+    others = sorted(modes - {retrieval, "substring"})
+    applied = retrieval if retrieval in modes or not others else others[0]
     return Evaluation(
         tools=len(documents), retrieval=applied, build_ms=(built - started) * 1_000, outcomes=tuple(outcomes)
     )

@@ -73,6 +73,8 @@ class ApprovalPolicy:
 
     def decide(self, call: Call) -> tuple[Verdict, str]:
         """The verdict, and the rule that gave it. `*` counts where nothing else matches; else the strictest."""
+        if not self.rules and call.tool.traits.destructive is not True:
+            return self.default, "default"
         name, full = call.tool.name, f"{call.tool.toolset}/{call.tool.name}"
         matches: list[tuple[Verdict, str]] = [
             (verdict, pattern)
@@ -108,7 +110,15 @@ class Approvals:
         self._grants[binding] = self._clock() + self._ttl_s
 
     async def require(self, call: Call, exchange: Exchange | None = None, *, own: ApprovalPolicy | None = None) -> None:
-        """Returns if the call may run. Raises `ApprovalDenied` or `ApprovalRequired`.
+        """Returns if the call may run. Raises `ApprovalDenied` or `ApprovalRequired`."""
+        question = self.question(call, exchange, own=own)
+        if question is not None:
+            await self.ask(question)
+
+    def question(
+        self, call: Call, exchange: Exchange | None = None, *, own: ApprovalPolicy | None = None
+    ) -> ApprovalRequest | None:
+        """What has to be asked before the call may run, if anything. Raises `ApprovalDenied`.
 
         `own` is the caller's policy besides the general one: the stricter verdict counts.
         """
@@ -119,26 +129,27 @@ class Approvals:
             if _STRICTNESS[narrower] > _STRICTNESS[verdict]:
                 verdict, rule, where = narrower, its_rule, own.where
         if verdict == "allow":
-            return
+            return None
         if verdict == "deny":
             raise ApprovalDenied(
                 f"`{call.tool.name}` is not allowed here. Do not try it again.",
                 detail=f"denied by rule {rule!r} of {where}",
             )
-        binding = binding_of(call)
-        if self._consume(binding):
+        return ApprovalRequest(call=call, binding=binding_of(call), rule=rule, where=where, exchange=exchange)
+
+    async def ask(self, request: ApprovalRequest) -> None:
+        """Returns if somebody agrees, or has agreed. Raises `ApprovalDenied` or `ApprovalRequired`."""
+        name = request.call.tool.name
+        if self._consume(request.binding):
             return
         if self._approver is None:
             raise ApprovalRequired(
-                f"`{call.tool.name}` needs somebody's approval, and nobody can be asked here. "
+                f"`{name}` needs somebody's approval, and nobody can be asked here. "
                 "Do not try it again; say what you wanted to do.",
-                detail=f"rule {rule!r} of {where} asks, and there is no approver",
+                detail=f"rule {request.rule!r} of {request.where} asks, and there is no approver",
             )
-        request = ApprovalRequest(call=call, binding=binding, rule=rule, where=where, exchange=exchange)
         if not await self._ask(self._approver, request):
-            raise ApprovalDenied(
-                f"The user refused `{call.tool.name}` with these arguments. Do not try it again unchanged."
-            )
+            raise ApprovalDenied(f"The user refused `{name}` with these arguments. Do not try it again unchanged.")
 
     def _consume(self, binding: Fingerprint) -> bool:
         """Uses up a grant. There is no await between looking and taking, so no second call can take the same one."""

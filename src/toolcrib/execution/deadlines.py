@@ -14,24 +14,21 @@ class Deadline:
 
     __slots__ = ("_cancelling", "_expired", "_lane", "_task", "due")
 
-    def __init__(self, lane: "_Lane") -> None:
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("a deadline belongs to a task")
+    def __init__(self, lane: "_Lane", task: "asyncio.Task[object]", due: float) -> None:
         self._lane = lane
         self._task = task
         self._cancelling = task.cancelling()
         self._expired = False
-        self.due = 0.0
+        self.due = due
 
     def __enter__(self) -> None:
-        self._lane.add(self)
+        """It runs from the moment at which it was made."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self._expired:
-            self._lane.remove(self)
+            del self._lane.entries[self]
         elif self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
             raise TimeoutError from error
 
@@ -54,37 +51,40 @@ class Deadlines:
         loop = asyncio.get_running_loop()
         lane = self._lanes.get(seconds)
         if lane is None or lane.loop is not loop:
-            lane = self._lanes[seconds] = _Lane(loop, seconds)
-        return Deadline(lane)
+            lane = self._lanes[seconds] = _Lane(loop)
+        task = asyncio.current_task(loop)
+        if task is None:
+            raise RuntimeError("a deadline belongs to a task")
+        deadline = Deadline(lane, task, loop.time() + seconds)
+        lane.entries[deadline] = None
+        if not lane.is_set:
+            lane.set_timer(deadline.due)
+        return deadline
 
 
 class _Lane:
     """Deadlines of one length, the earliest first."""
 
-    __slots__ = ("_entries", "_seconds", "_timer", "loop")
+    __slots__ = ("entries", "is_set", "loop")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._seconds = seconds
-        self._entries: dict[Deadline, None] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        self.entries: dict[Deadline, None] = {}
+        self.is_set = False
+        """Whether a timer runs: at least as early as the first deadline is due."""
 
-    def add(self, deadline: Deadline) -> None:
-        deadline.due = self.loop.time() + self._seconds
-        self._entries[deadline] = None
-        if self._timer is None:
-            self._timer = self.loop.call_at(deadline.due, self._ring)
-
-    def remove(self, deadline: Deadline) -> None:
-        del self._entries[deadline]
+    def set_timer(self, due: float) -> None:
+        """Looks again when the next one is due."""
+        self.is_set = True
+        self.loop.call_at(due, self._ring)
 
     def _ring(self) -> None:
         """Ends what is due, and sets the timer for the next; the clock may be a hair early."""
-        self._timer = None
+        self.is_set = False
         now = self.loop.time() + 0.001
-        for deadline in tuple(self._entries):
+        for deadline in tuple(self.entries):
             if deadline.due > now:
-                self._timer = self.loop.call_at(deadline.due, self._ring)
+                self.set_timer(deadline.due)
                 return
-            del self._entries[deadline]
+            del self.entries[deadline]
             deadline.expire()

@@ -16,7 +16,7 @@ from toolcrib.activity import Activity, Event, Outcome, Trace, shape_of
 from toolcrib.bridge import Invocation
 from toolcrib.definitions import Call, Json, JsonObject, Result, Tool, json_chars, text_result
 from toolcrib.errors import CallError, DeadlineExceeded, ToolFailed
-from toolcrib.execution.approval import ApprovalPolicy, Approvals
+from toolcrib.execution.approval import ApprovalPolicy, ApprovalRequest, Approvals
 from toolcrib.execution.dispatch import Dispatcher, Exchange, Runner
 from toolcrib.execution.hooks import (
     Checkpoint,
@@ -94,7 +94,8 @@ class Done(Struct, frozen=True, kw_only=True):
     error: CallError | None = None
 
 
-Stage = Callable[[Run], Awaitable[Run]]
+Stage = Callable[[Run], "Run | Awaitable[Run]"]
+"""Takes the value on: at once, or when it is ready."""
 
 
 class Executor:
@@ -129,13 +130,13 @@ class Executor:
         self.stages: tuple[tuple[str, Stage], ...] = (
             ("scope", self._scope),
             ("validate", self._validate),
-            ("guardrails", self._guard),
-            ("hooks", self._before),
+            ("guardrails", self._guard if guardrails else _pass),
+            ("hooks", self._before if hooks else _pass),
             ("approval", self._approve),
-            ("checkpoint", self._checkpoint),
+            ("checkpoint", self._checkpoint if checkpoints else _pass),
             ("dispatch", self._dispatch),
             ("limits", self._limit),
-            ("hooks_after", self._after),
+            ("hooks_after", self._after if hooks else _pass),
         )
 
     async def run(self, run: Run) -> Done:
@@ -145,7 +146,8 @@ class Executor:
         stage = "scope"
         try:
             for stage, step in self.stages:
-                run = await step(run)
+                taken = step(run)
+                run = taken if isinstance(taken, Run) else await taken
                 now = clock()
                 shown = self._shown(run.bound.arguments) if stage == "dispatch" else None
                 note(run.traced, stage, "ok", now - since, shown)
@@ -159,7 +161,7 @@ class Executor:
             raise
         return self._finish(run, run.answered, started, "failed" if run.answered.is_error else "ok", None)
 
-    async def _scope(self, run: Run) -> Run:
+    def _scope(self, run: Run) -> Run:
         invocation, holder = run.invocation, run.holder
         tool = holder.require_tool(invocation)
         call = Call(
@@ -179,7 +181,7 @@ class Executor:
         )
         return structs.replace(run, call=call, trace=trace)
 
-    async def _validate(self, run: Run) -> Run:
+    def _validate(self, run: Run) -> Run:
         checked = self._checked(run.bound)
         return run if checked is run.call else structs.replace(run, call=checked)
 
@@ -193,8 +195,12 @@ class Executor:
             return run
         return structs.replace(run, call=self._checked(structs.replace(run.bound, arguments=changed)))
 
-    async def _approve(self, run: Run) -> Run:
-        await self._approvals.require(run.bound, run.exchange, own=run.holder.policy)
+    def _approve(self, run: Run) -> Run | Awaitable[Run]:
+        question = self._approvals.question(run.bound, run.exchange, own=run.holder.policy)
+        return run if question is None else self._ask(run, question)
+
+    async def _ask(self, run: Run, question: ApprovalRequest) -> Run:
+        await self._approvals.ask(question)
         return run
 
     async def _checkpoint(self, run: Run) -> Run:
@@ -218,14 +224,12 @@ class Executor:
             run, result=await self._dispatcher.run(runner, call, report, run.holder.places, run.exchange)
         )
 
-    async def _limit(self, run: Run) -> Run:
+    def _limit(self, run: Run) -> Run:
         noted = note_repairs(run.answered, run.bound.notes)
         limited = limit_result(noted, max_chars=self._result_max_chars)
         return run if limited is run.result else structs.replace(run, result=limited)
 
     async def _after(self, run: Run) -> Run:
-        if not self._hooks:
-            return run
         return structs.replace(run, result=await run_after(self._hooks, run.bound, run.answered))
 
     def _checked(self, call: Call) -> Call:
@@ -279,6 +283,11 @@ class Executor:
                 at=self._activity.now(),
             )
         )
+
+
+def _pass(run: Run) -> Run:
+    """The stage of what nobody has put there."""
+    return run
 
 
 def error_result(error: CallError) -> Result:

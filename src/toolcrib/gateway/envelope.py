@@ -10,6 +10,8 @@ from toolcrib.sources.json_rpc import INVALID_PARAMS, UNSUPPORTED_VERSION, RpcEr
 def require_envelope(params: JsonObject, *, required: bool = True) -> bool:
     """Whether the request is a modern one. Raises `RpcError` if it is half of one, or of another revision."""
     meta = params.get("_meta")
+    if meta is None and not required:
+        return False
     keys = (META_VERSION, META_CAPABILITIES)
     present = [key for key in keys if isinstance(meta, Mapping) and key in meta]
     if META_VERSION not in present and not required:

@@ -24,6 +24,7 @@ from toolcrib.sources.json_rpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 _TRAVELS = ("traceparent", "tracestate", "baggage")
 """What of a client's `_meta` reaches a server besides the protocol's own."""
+_ANSWERS = ("inputResponses", "requestState")
 _CAPABILITY = {
     "sampling/createMessage": "sampling",
     "elicitation/create": "elicitation",
@@ -83,11 +84,9 @@ class ClientExchange:
         self._client = client
         self._channel = channel
         meta = params.get("_meta")
-        self._meta: Mapping[str, Json] = meta if isinstance(meta, Mapping) else {}
+        self._meta: Mapping[str, Json] = meta if isinstance(meta, dict | Mapping) else {}
         self._token = self._meta.get("progressToken")
-        self._answers: JsonObject = {
-            key: params[key] for key in ("inputResponses", "requestState") if params.get(key) is not None
-        }
+        self._answers: JsonObject = {key: params[key] for key in _ANSWERS if params.get(key) is not None}
         self.desk: Desk | None = None
         """Where questions for a stateless client go."""
 
@@ -123,6 +122,8 @@ class ClientExchange:
     @property
     def meta(self) -> JsonObject:
         """Trace context and the log level; nothing else of the client's travels on (A11)."""
+        if not self._meta and self._client.log_level is None:
+            return {}
         kept: JsonObject = {key: self._meta[key] for key in _TRAVELS if key in self._meta}
         level = self._meta.get(META_LOG_LEVEL) or (self._client.log_level if self._client.era == "legacy" else None)
         return {**kept, META_LOG_LEVEL: level} if level is not None else kept

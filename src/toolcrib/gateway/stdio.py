@@ -7,7 +7,7 @@ nothing more happens; the end of the input is the end of the client.
 import asyncio
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import cast
 
@@ -126,7 +126,11 @@ class StdioServer:
 
     async def _answer(self, identifier: Identifier, method: str, params: JsonObject) -> None:
         try:
-            answer = result_line(identifier, await self._result(identifier, method, params))
+            if method == "initialize":
+                result = self._initialize(params)
+            else:
+                result = await self._work(identifier, method, params)
+            answer = result_line(identifier, result)
         except RpcError as error:
             answer = error_line(identifier, error)
         except asyncio.CancelledError:
@@ -136,14 +140,13 @@ class StdioServer:
             answer = error_line(identifier, RpcError(INTERNAL_ERROR, "The gateway failed; its log says why."))
         self._write(answer)
 
-    async def _result(self, identifier: Identifier, method: str, params: JsonObject) -> bytes:
-        if method == "initialize":
-            return self._initialize(params)
+    def _work(self, identifier: Identifier, method: str, params: JsonObject) -> Awaitable[bytes]:
+        """The work that answers a request. Raises `RpcError`."""
         era: Era = "modern" if require_envelope(params, required=False) else "legacy"
         client = self._client_of(era, params)
         if method == "subscriptions/listen" and era == "modern":
-            return await self._changes.serve(client, identifier, params, self.push)
-        return await self._gateway.answer(client, method, params, ClientExchange(client, params, self))
+            return self._changes.serve(client, identifier, params, self.push)
+        return self._gateway.answer(client, method, params, ClientExchange(client, params, self))
 
     def _initialize(self, params: JsonObject) -> bytes:
         if self._client is not None and self._client.era == "modern":

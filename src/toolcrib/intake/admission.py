@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
+from toolcrib.alongside import common_ends
 from toolcrib.definitions import Fingerprint, Tool, Toolset
 from toolcrib.errors import ConfigError
 from toolcrib.intake.findings import Finding
@@ -41,6 +42,18 @@ class HeldBack:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was decided on one toolset. Never holds the toolset itself, or the cache would keep it alive."""
+
+    lock: Lock | None
+    launch: str | None
+    admitted: Toolset | None
+    """`None` if it is let in as it is."""
+    held_back: tuple[HeldBack, ...]
+    drifts: tuple[Drift, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
     """What came of the offers."""
@@ -50,18 +63,10 @@ class Admission:
     held_back: tuple[HeldBack, ...] = ()
     drifts: tuple[Drift, ...] = ()
     """Everything that is not as approved, if there is a lock to compare with."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    """What was decided on one toolset. Never holds the toolset itself, or the cache would keep it alive."""
-
-    lock: Lock | None
-    launch: str | None
-    admitted: Toolset | None
-    """`None` if it is let in as it is."""
-    held_back: tuple[HeldBack, ...]
-    drifts: tuple[Drift, ...]
+    offers: tuple[Offer, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    """What was decided on each of the offers, under this lock."""
+    lock: Lock | None = None
 
 
 class Intake:
@@ -74,7 +79,7 @@ class Intake:
         self.path = lock
         self._stamp = self._stat()
         self._lock = self._read()
-        self._verdicts: WeakKeyDictionary[Toolset, _Verdict] = WeakKeyDictionary()
+        self._verdicts: WeakKeyDictionary[Toolset, Verdict] = WeakKeyDictionary()
         self._hard: dict[Fingerprint, tuple[Finding, ...]] = {}
         self._screened: WeakKeyDictionary[Toolset, Mapping[str, tuple[Finding, ...]]] = WeakKeyDictionary()
 
@@ -90,12 +95,17 @@ class Intake:
                 logger.exception("the lock file cannot be used: the last good one stays in force")
         return self._lock
 
-    def admit(self, offers: Sequence[Offer]) -> Admission:
-        """What sessions may know of these offers."""
-        lock = self.lock
-        verdicts = [self._verdict(offer, lock) for offer in offers]
+    def admit(self, offers: Sequence[Offer], previous: Admission | None = None) -> Admission:
+        """What sessions may know of these offers; offers that were among the `previous` ones are not judged again."""
+        given, lock = tuple(offers), self.lock
+        verdicts = self._verdicts_on(given, lock, previous)
         return Admission(
-            toolsets=tuple(verdict.admitted or offer.toolset for offer, verdict in zip(offers, verdicts, strict=True)),
+            offers=given,
+            verdicts=verdicts,
+            lock=lock,
+            toolsets=tuple(
+                [verdict.admitted or offer.toolset for offer, verdict in zip(offers, verdicts, strict=True)]
+            ),
             held_back=tuple(held for verdict in verdicts for held in verdict.held_back),
             drifts=tuple(dict.fromkeys(drift for verdict in verdicts for drift in verdict.drifts)),
         )
@@ -112,17 +122,27 @@ class Intake:
             found[name] = (*found.get(name, ()), *findings)
         return found
 
-    def _verdict(self, offer: Offer, lock: Lock | None) -> _Verdict:
+    def _verdicts_on(
+        self, offers: tuple[Offer, ...], lock: Lock | None, previous: Admission | None
+    ) -> tuple[Verdict, ...]:
+        if previous is None or previous.lock is not lock:
+            return tuple([self._verdict(offer, lock) for offer in offers])
+        stand = previous.verdicts
+        head, tail = common_ends(previous.offers, offers)
+        between = [self._verdict(offer, lock) for offer in offers[head : len(offers) - tail]]
+        return (*stand[:head], *between, *stand[len(stand) - tail :])
+
+    def _verdict(self, offer: Offer, lock: Lock | None) -> Verdict:
         digest = offer.launch.digest if offer.launch else None
         known = self._verdicts.get(offer.toolset)
         if known is None or known.lock is not lock or known.launch != digest:
             known = self._verdicts[offer.toolset] = self._decide(offer, lock, digest)
         return known
 
-    def _decide(self, offer: Offer, lock: Lock | None, digest: str | None) -> _Verdict:
+    def _decide(self, offer: Offer, lock: Lock | None, digest: str | None) -> Verdict:
         toolset = offer.toolset
         if not is_pinned(toolset):
-            return _Verdict(lock, digest, None, (), ())
+            return Verdict(lock, digest, None, (), ())
         drifts, reasons = self._compare(offer, lock)
         approved = {drift.name for drift in drifts if drift.kind == "tool" and drift.state == "unchanged"}
         for name, findings in self._holding(toolset).items():
@@ -139,7 +159,7 @@ class Intake:
         if held:
             kept: tuple[Tool, ...] = tuple(tool for tool in toolset.tools if tool.name not in reasons)
             admitted = replace(toolset, tools=kept)
-        return _Verdict(lock, digest, admitted, held, tuple(drift for drift in drifts if drift.state != "unchanged"))
+        return Verdict(lock, digest, admitted, held, tuple(drift for drift in drifts if drift.state != "unchanged"))
 
     def _compare(self, offer: Offer, lock: Lock | None) -> tuple[tuple[Drift, ...], dict[str, str]]:
         """How the toolset stands to the lock, and which tools that holds back."""

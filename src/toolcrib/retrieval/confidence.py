@@ -69,7 +69,7 @@ class Calibration:
         both=6.45, length=-0.69, length_nearest=3.1, length_elsewhere=-1.65,
     )  # fmt: skip
     """The greater, the more likely that something fits."""
-    floor: float = -0.46
+    floor: float = -0.65
     """Below this value of `fits` the search abstains."""
     floor_short: float = -1.1
     """The floor for a query that says little: the same value of `fits` is chance there more often."""

@@ -1,9 +1,10 @@
 """Decides how words and meaning add up to one score.
 
-Words are worth their plain sum, in a small fixed unit; meaning is the cosine. So a long query, which tells much by its
-words, leans on them, and a short one, whose single shared word may be a coincidence, leans on meaning. A share of what the
-query could have been worth does the opposite, and the share of the best hit makes a poor match look perfect. A query that
-states several needs is also looked up clause by clause, and a document may take part of the clause that suits it best.
+Words are worth their plain sum, in a small fixed unit; meaning is the cosine. So a long query, which tells much by
+its words, leans on them, and a short one, whose single shared word may be a coincidence, leans on meaning. A share of
+what the query could have been worth does the opposite, and the share of the best hit makes a poor match look perfect.
+A query that states several needs is also looked up clause by clause, and a document may take part of the clause that
+suits it best.
 
 Invariant: without meaning (no model, or no word that it knows) the order is that of words alone.
 """

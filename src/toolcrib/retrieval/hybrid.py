@@ -10,13 +10,13 @@ name the query is.
 import math
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.errors import ModelUnavailable
-from toolcrib.limits import NEAREST_NAMES, RESULTS_MAX_HITS
+from toolcrib.limits import NEAREST_NAMES, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.base import Document, Hit, Ranking
 from toolcrib.retrieval.cohort import Cohort
 from toolcrib.retrieval.confidence import Calibration, Signals
@@ -24,6 +24,7 @@ from toolcrib.retrieval.fusion import FusionWeights, clauses, fuse
 from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever, Match, lift_named
 from toolcrib.retrieval.selection import Scored, select
 from toolcrib.retrieval.semantic import StaticModel
+from toolcrib.retrieval.text import runs_of
 
 Floats = NDArray[np.float32]
 
@@ -36,6 +37,23 @@ class Vectors(Protocol):
         ...
 
 
+@runtime_checkable
+class Growing(Protocol):
+    """Vectors of a second model that come while the index is in use."""
+
+    def applied(self, query: str) -> tuple[int, int]:
+        """For how many of the documents it answers this query by now, and for how many it should."""
+        ...
+
+    def quick(self, query: str) -> Floats:
+        """Nearness without the second model."""
+        ...
+
+    def encoded(self, query: str) -> Floats:
+        """Its own part in each nearness."""
+        ...
+
+
 class SemanticModel(Protocol):
     """What makes vectors of documents; keeps them by content."""
 
@@ -44,10 +62,49 @@ class SemanticModel(Protocol):
         ...
 
 
+class Yardstick(Protocol):
+    """What tools elsewhere can do, by the model of an index."""
+
+    def nearness(self, query: str) -> float:
+        """How near abilities at large are to a query."""
+        ...
+
+
+@runtime_checkable
+class Bilingual(Protocol):
+    """A model that knows English words for foreign ones."""
+
+    def english(self, text: str) -> Sequence[str]:
+        """English words for a query in another language; none for an English one."""
+        ...
+
+
+def _translator(model: SemanticModel) -> Callable[[str], Sequence[str]] | None:
+    if isinstance(model, StaticModel):
+        return model.vocabulary.english
+    return model.english if isinstance(model, Bilingual) else None
+
+
+def static_yardstick(model: SemanticModel) -> Yardstick | None:
+    """The centres that belong to the static table; none for any other model."""
+    return Cohort.load(model) if isinstance(model, StaticModel) else None
+
+
 class HybridRetriever:
     """Builds hybrid indexes; reads the model when the first index is built."""
 
-    __slots__ = ("_base", "_calibration", "_cohort", "_lexical", "_load", "_lock", "_model", "_weights", "unavailable")
+    __slots__ = (
+        "_base",
+        "_calibration",
+        "_cohort",
+        "_lexical",
+        "_load",
+        "_lock",
+        "_model",
+        "_weights",
+        "_yardstick",
+        "unavailable",
+    )
 
     def __init__(
         self,
@@ -56,13 +113,15 @@ class HybridRetriever:
         load: Callable[[], SemanticModel] = StaticModel.load,
         weights: FusionWeights | None = None,
         calibration: Calibration | None = None,
+        yardstick: Callable[[SemanticModel], Yardstick | None] = static_yardstick,
     ) -> None:
         self._lexical = lexical if lexical is not None else LexicalRetriever()
         self._load = load
         self._weights = weights if weights is not None else FusionWeights()
         self._calibration = calibration if calibration is not None else Calibration()
         self._model: SemanticModel | None = None
-        self._cohort: Cohort | None = None
+        self._yardstick = yardstick
+        self._cohort: Yardstick | None = None
         self._base: tuple[tuple[Document, ...], Vectors] | None = None
         self._lock = Lock()
         self.unavailable: str | None = None
@@ -86,13 +145,14 @@ class HybridRetriever:
                 weights=self._weights,
                 calibration=self._calibration,
                 cohort=self._cohort,
+                english=_translator(model),
             )
 
     def _model_or_none(self) -> SemanticModel | None:
         if self._model is None and self.unavailable is None:
             try:
                 self._model = self._load()
-                self._cohort = Cohort.load(self._model) if isinstance(self._model, StaticModel) else None
+                self._cohort = self._yardstick(self._model)
             except ModelUnavailable as error:
                 self.unavailable = str(error)
         return self._model
@@ -101,7 +161,7 @@ class HybridRetriever:
 class HybridIndex:
     """Searchable documents; immutable."""
 
-    __slots__ = ("_added", "_base", "_calibration", "_cohort", "_lexical", "_weights")
+    __slots__ = ("_added", "_base", "_calibration", "_cohort", "_english", "_growing", "_lexical", "_weights")
 
     def __init__(
         self,
@@ -111,12 +171,15 @@ class HybridIndex:
         added: Vectors | None,
         weights: FusionWeights,
         calibration: Calibration,
-        cohort: Cohort | None,
+        cohort: Yardstick | None,
+        english: Callable[[str], Sequence[str]] | None,
     ) -> None:
+        self._english = english
         self._cohort = cohort
         self._lexical = lexical
         self._base = base
         self._added = added
+        self._growing = tuple(part for part in (base, added) if isinstance(part, Growing))
         self._weights = weights
         self._calibration = calibration
 
@@ -127,8 +190,8 @@ class HybridIndex:
         """Ranks the documents for `query`. Never raises, whatever the string."""
         limit = min(limit, RESULTS_MAX_HITS, len(self))
         if limit <= 0:
-            return Ranking(hits=(), abstained=False, confidence=0.0, mode="hybrid")
-        match = self._lexical.match(query)
+            return Ranking(hits=(), abstained=False, confidence=0.0, mode=self._mode(query))
+        match = self._match(query)
         meaning = self._meaning(query)
         fused = self._fused(query, match, meaning)
         signals = self._signals(query, match, meaning, fused)
@@ -137,31 +200,43 @@ class HybridIndex:
         confidence = 1.0 if match.named else round(self._calibration.confidence(signals), 4)
         if not found or (not match.named and self._calibration.abstains(signals)):
             return self._nothing(query, found, limit, confidence)
+        encoded = self._encoded(query) if explain else {}
         hits = tuple(
             Hit(
                 key=document.key,
                 score=round(score, 5),
-                evidence=self._evidence(document, match, score) if explain else {},
+                evidence=self._evidence(document, match, score, encoded.get(document.key)) if explain else {},
             )
             for score, document in found
         )
-        return Ranking(hits=hits, abstained=False, confidence=confidence, mode="hybrid")
+        return Ranking(hits=hits, abstained=False, confidence=confidence, mode=self._mode(query))
 
     def signals(self, query: str) -> Signals:
         """What a search for the query would see; for calibration."""
-        match = self._lexical.match(query)
+        match = self._match(query)
         meaning = self._meaning(query)
         fused = self._fused(query, match, meaning)
         return self._signals(query, match, meaning, fused)
 
+    def _match(self, query: str) -> Match:
+        return self._lexical.match(query, self._english(query) if self._english is not None else ())
+
     def _fused(self, query: str, match: Match, meaning: Floats) -> Floats:
-        parts = clauses(query) if self._weights.clauses else ()
-        best_clause = np.maximum.reduce([self._meaning(part) for part in parts]) if parts else None
+        best_clause = self._best_clause(query, meaning)
         fused = fuse(match.scores, meaning, best_clause, self._weights)
         gone = self._lexical.postings.gone
         if len(gone):
             fused[gone] = meaning[gone] = 0.0
         return fused
+
+    def _best_clause(self, query: str, meaning: Floats) -> Floats | None:
+        parts = clauses(query) if self._weights.clauses else ()
+        if not parts:
+            return None
+        if not self._growing:
+            return np.maximum.reduce([self._meaning(part) for part in parts])
+        best = np.maximum.reduce([self._quick(part) for part in parts])
+        return meaning + (best - self._quick(query))
 
     def _signals(self, query: str, match: Match, meaning: Floats, fused: Floats) -> Signals:
         nearest = float(meaning.max(initial=0.0))
@@ -173,22 +248,52 @@ class HybridIndex:
             elsewhere=nearest if self._cohort is None else self._cohort.nearness(query),
             words=float(match.scores.max(initial=0.0)) / mass if mass > 0.0 else 0.0,
             lead=float(best.max() - best.min()),
-            length=math.log1p(sum(word.telling for word in match.words)),
+            # Neither translations nor the parts of unspaced scripts make a query say more.
+            length=math.log1p(min(sum(word.telling for word in match.words), len(runs_of(query[:QUERY_MAX_CHARS])))),
         )
 
     def _meaning(self, query: str) -> Floats:
         scores = self._base.scores(query)
         return scores if self._added is None else np.concatenate((scores, self._added.scores(query)))
 
+    def _quick(self, query: str) -> Floats:
+        return np.concatenate([part.quick(query) for part in self._growing])
+
+    def _mode(self, query: str) -> str:
+        """What this search was done with."""
+        return _describe([part.applied(query) for part in self._growing]) if self._growing else "hybrid"
+
     def _nothing(self, query: str, found: Sequence[Scored], limit: int, confidence: float) -> Ranking:
         by_substring = self._lexical.by_substring(query, limit)
         if by_substring.hits:
             return Ranking(hits=by_substring.hits, abstained=False, confidence=0.5, mode="substring")
         nearest = tuple(document.key for _, document in found[:NEAREST_NAMES])
-        return Ranking(hits=(), abstained=True, confidence=round(confidence, 4), nearest=nearest, mode="hybrid")
+        return Ranking(
+            hits=(), abstained=True, confidence=round(confidence, 4), nearest=nearest, mode=self._mode(query)
+        )
 
-    def _evidence(self, document: Document, match: Match, score: float) -> dict[str, float]:
+    def _encoded(self, query: str) -> dict[str, float]:
+        """What the second model gives to each document, by key; nothing where there is none."""
+        if not self._growing:
+            return {}
+        parts = np.concatenate([part.encoded(query) for part in self._growing])
+        rows = self._lexical.documents
+        documents = (*rows.base, *rows.added)
+        return {document.key: float(part) for document, part in zip(documents, parts, strict=True) if part}
+
+    def _evidence(self, document: Document, match: Match, score: float, encoded: float | None) -> dict[str, float]:
         parts = self._lexical.evidence(document, match, None)
         evidence = {name: round(value * self._weights.words, 4) for name, value in parts.items()}
+        if encoded is not None:
+            evidence["encoder"] = round(encoded * self._weights.meaning, 4)
         evidence["meaning"] = round(score - sum(evidence.values()), 4)
         return evidence
+
+
+def _describe(applied: Sequence[tuple[int, int]]) -> str:
+    there, wanted = (sum(counts) for counts in zip(*applied, strict=True))
+    if not wanted:
+        return "hybrid"
+    if there == wanted:
+        return "hybrid+onnx"
+    return f"hybrid+onnx ({there} of {wanted} tools)" if there else "hybrid (encoder not ready)"

@@ -11,13 +11,13 @@ key. Prevents that an answer depends on what was indexed before, or on the order
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from operator import is_
 from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toolcrib.alongside import common_ends
 from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
 from toolcrib.retrieval.base import Document, Grouped, Hit, Ranking
@@ -26,13 +26,12 @@ from toolcrib.retrieval.postings import Floats, build_segment, count_terms, read
 from toolcrib.retrieval.query import QueryWeights, Weigher, Word
 from toolcrib.retrieval.reading import Postings, SegmentReader
 from toolcrib.retrieval.selection import RIVAL_SHARE, select
+from toolcrib.retrieval.spelling import Spelling
 from toolcrib.retrieval.text import normal_name
 
 NAME_RANKS = (6, 2, 4)
 """Exposed name, leaf, toolset with leaf; one more if the very spelling is the same."""
 _SUBSTRING_ANYWHERE_CHARS = 5
-_COMPARED = 1_024
-"""Objects compared at once: what follows the first difference is not looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +47,7 @@ class _Base:
 class LexicalRetriever:
     """Builds lexical indexes; what the last whole build knows of a document is not found out again."""
 
-    __slots__ = ("_analyser", "_base", "_impacts", "_lock", "_query", "_rival", "_weights")
+    __slots__ = ("_analyser", "_base", "_impacts", "_lock", "_query", "_rival", "_spelling", "_weights")
 
     def __init__(
         self,
@@ -61,6 +60,7 @@ class LexicalRetriever:
         self._weights = weights if weights is not None else default_weights()
         self._query = query if query is not None else QueryWeights()
         self._analyser = Analyser(self._weights)
+        self._spelling = Spelling(self._analyser.vocabulary)
         self._impacts = self._weights.impact_table()
         self._base: _Base | None = None
         self._lock = Lock()
@@ -70,6 +70,7 @@ class LexicalRetriever:
         with self._lock:
             if self._analyser.full:
                 self._analyser, self._base = Analyser(self._weights), None
+                self._spelling = Spelling(self._analyser.vocabulary)
             groups = documents.groups if isinstance(documents, Grouped) else (tuple(documents),)
             amendment = self._amend(groups)
             if amendment is None:
@@ -80,6 +81,7 @@ class LexicalRetriever:
                 postings=postings,
                 documents=by_row,
                 analyser=self._analyser,
+                spelling=self._spelling,
                 query=self._query,
                 rival=self._rival,
             )
@@ -117,10 +119,10 @@ class LexicalRetriever:
             return None
         old = base.documents
         # First whole groups, then the documents of what is left: few objects are touched.
-        start, end = _ends(base.groups, groups)
+        start, end = common_ends(base.groups, groups)
         head, tail = sum(map(len, groups[:start])), sum(map(len, groups[len(groups) - end :]))
         after = tuple(chain.from_iterable(groups[start : len(groups) - end]))
-        first, last = _ends(old[head : len(old) - tail], after)
+        first, last = common_ends(old[head : len(old) - tail], after)
         head, tail, after = head + first, tail + last, after[first : len(after) - last]
         before = range(head, len(old) - tail)
         if not before and not after:
@@ -193,6 +195,7 @@ class LexicalIndex:
         postings: Postings,
         documents: ByRow,
         analyser: Analyser,
+        spelling: Spelling,
         query: QueryWeights,
         rival: float,
     ) -> None:
@@ -201,7 +204,7 @@ class LexicalIndex:
         self._positions = positions
         self._documents = documents
         self._analyser = analyser
-        self._weigher = Weigher(analyser=analyser, postings=postings, weights=query)
+        self._weigher = Weigher(analyser=analyser, spelling=spelling, postings=postings, weights=query)
         self.postings = postings
 
     def __len__(self) -> int:
@@ -232,9 +235,9 @@ class LexicalIndex:
         ]
         return Ranking(hits=tuple(hits), abstained=False, confidence=lexical_confidence(match, found[0][0]))
 
-    def match(self, query: str) -> Match:
-        """Scores every row for a query."""
-        words = self._weigher.words(query)
+    def match(self, query: str, also: Sequence[str] = ()) -> Match:
+        """Scores every row for a query, and for words that mean the same as some of it."""
+        words = self._weigher.words(" ".join((query, *also)) if also else query)
         scores = self.postings.accumulate([pair for word in words for pair in word.numbers])
         return Match(words=words, scores=scores, named=self._named(query))
 
@@ -290,18 +293,3 @@ def lexical_confidence(match: Match, best: float) -> float:
         return 1.0
     mass = match.mass
     return min(1.0, best / mass) if mass > 0.0 else 0.0
-
-
-def _ends(first: tuple[object, ...], second: tuple[object, ...]) -> tuple[int, int]:
-    """How many objects at the start and at the end are the same ones."""
-    head = _common(first, second)
-    return head, _common(first[head:][::-1], second[head:][::-1])
-
-
-def _common(first: tuple[object, ...], second: tuple[object, ...]) -> int:
-    """How many objects at the start are the same ones."""
-    for start in range(0, min(len(first), len(second)), _COMPARED):
-        same = list(map(is_, first[start : start + _COMPARED], second[start : start + _COMPARED]))
-        if False in same:
-            return start + same.index(False)
-    return min(len(first), len(second))

@@ -10,7 +10,7 @@ Invariant: weights depend on the query and on counts of living rows alone.
 """
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -18,9 +18,9 @@ from toolcrib.limits import QUERY_MAX_TERMS, QUERY_WORDS_CACHED
 from toolcrib.retrieval.analysis import Analyser
 from toolcrib.retrieval.reading import Postings
 from toolcrib.retrieval.salience import GRAMMATICAL, salience_table
+from toolcrib.retrieval.spelling import Spelling
 from toolcrib.retrieval.text import family, query_terms
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MISSPELT_MIN_CHARS = 5
 _MISSPELT_MAX_CHARS = 20
 _SPLIT_MIN_CHARS = 5
@@ -59,10 +59,11 @@ class Word:
 class Weigher:
     """Weighs queries for one index, and remembers the words that it has weighed."""
 
-    __slots__ = ("_analyser", "_postings", "_rows", "_seen", "_weights")
+    __slots__ = ("_analyser", "_postings", "_rows", "_seen", "_spelling", "_weights")
 
-    def __init__(self, *, analyser: Analyser, postings: Postings, weights: QueryWeights) -> None:
+    def __init__(self, *, analyser: Analyser, spelling: Spelling, postings: Postings, weights: QueryWeights) -> None:
         self._analyser = analyser
+        self._spelling = spelling
         self._postings = postings
         self._weights = weights
         self._rows = postings.living
@@ -139,19 +140,6 @@ class Weigher:
         if not (_MISSPELT_MIN_CHARS <= len(term) <= _MISSPELT_MAX_CHARS and term.isascii() and term.isalpha()):
             return ()
         vocabulary, holding = self._analyser.vocabulary, self._postings.holding
-        known = [(holding(vocabulary[word]), word) for word in one_slip_away(term, vocabulary)]
+        known = [(holding(vocabulary[word]), word) for word in self._spelling.near(term)]
         count, word = max(known, default=(0, ""))
         return self._forms(word, family(word), self._weights.misspelt) if count else ()
-
-
-def one_slip_away(word: str, among: Container[str]) -> set[str]:
-    """Those words `among` others that one missing, extra, wrong or swapped letter after the first makes of a word."""
-    found: set[str] = set()
-    for at in range(1, len(word) + 1):
-        head, tail = word[:at], word[at:]
-        found.update([other for letter in _LETTERS if (other := head + letter + tail) in among])
-        if tail:
-            rest = tail[1:]
-            found.update([other for letter in _LETTERS if (other := head + letter + rest) in among])
-            found.update([other for other in (head + rest, head + rest[:1] + tail[:1] + rest[1:]) if other in among])
-    return found - {word}

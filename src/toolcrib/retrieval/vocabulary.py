@@ -33,6 +33,9 @@ _STEM_CHARS = 5
 _STEM_SHARE = 0.6
 """Least share of the word that this beginning must cover."""
 
+_FOREIGN_SHARE = 0.4
+"""Share of unknown words from which on a text is taken to be in another language."""
+
 Rows = tuple[tuple[int, float], ...]
 """Rows of the table with their weights."""
 
@@ -124,10 +127,21 @@ class Vocabulary:
         return found
 
     def english(self, text: str) -> tuple[str, ...]:
-        """English words for the foreign words of a query, for a word index to look up beside it."""
-        words = (word[:SEMANTIC_WORD_MAX_CHARS] for word in self._words_of(text[:QUERY_MAX_CHARS]))
-        unknown = (word for word in words if word not in self.words)
+        """English words for a query in another language, for a word index to look up beside it.
+
+        None for a query that is English but for a few words: those are rather misspelt than foreign.
+        """
+        words = [word[:SEMANTIC_WORD_MAX_CHARS] for word in self._words_of(text[:QUERY_MAX_CHARS])]
+        unknown = [word for word in words if word not in self.words and not word.isdigit()]
+        if len(unknown) < _FOREIGN_SHARE * len(words):
+            return ()
         return tuple(dict.fromkeys(self.tokens[row] for word in unknown for row, _ in self._foreign(word)))
+
+    def foreign_share(self, text: str) -> float:
+        """The share of a query's words that are known from another language only, 0 to 1."""
+        words = [word[:SEMANTIC_WORD_MAX_CHARS] for word in split(text[:QUERY_MAX_CHARS])]
+        unknown = [word for word in words if word not in self.words and not word.isdigit()]
+        return sum(1 for word in unknown if self._foreign(word)) / len(words) if unknown else 0.0
 
     def _words_of(self, text: str) -> Iterable[str]:
         words = split(text)

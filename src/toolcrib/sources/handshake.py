@@ -62,6 +62,8 @@ class Peer:
     def dress(self, params: JsonObject, exchange: Exchange | None = None) -> JsonObject:
         """Parameters with the `_meta` that this server expects on every request."""
         meta: JsonObject = dict(exchange.meta) if exchange is not None else {}
+        if not meta and self.era == "legacy":
+            return params
         if self.era == "modern":
             meta[META_VERSION] = self.version
             meta[META_CLIENT] = own_info()

@@ -246,6 +246,11 @@ class Noise:
             self.unlogged += 1
             return
         self._room -= len(text)
+        if self._room <= 0:
+            self._logger.warning(
+                "%s: more than %d bytes a minute that are no messages: the rest is counted, not logged",
+                self._label, UPSTREAM_NOISE_BYTES_PER_MINUTE,
+            )  # fmt: skip
         line = visible(text[:2_000].decode(errors="replace"))
         if line.strip():
             self.last = line.strip()

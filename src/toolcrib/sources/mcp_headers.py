@@ -17,6 +17,7 @@ from toolcrib.sources.json_rpc import HEADER_MISMATCH, RpcError
 
 KEY = "x-mcp-header"
 PREFIX = "mcp-param-"
+_KEY = KEY.encode()
 
 _WRAPPED = re.compile(r"=\?base64\?(?P<payload>.*)\?=")
 _PLAIN = re.compile(r"[\x20-\x7e]*")
@@ -72,7 +73,7 @@ def find_problem(definition: JsonObject) -> str | None:
 
 def param_headers(schema: bytes, arguments: JsonObject) -> dict[str, str]:
     """The headers that mirror a call's arguments."""
-    if KEY.encode() not in schema:
+    if _KEY not in schema:
         return {}
     headers: dict[str, str] = {}
     for path, position in _positions(orjson.loads(schema)):

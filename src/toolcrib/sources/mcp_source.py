@@ -226,7 +226,7 @@ class McpSource:
             params = await _answer_input(params, raw, exchange)
         raise ToolFailed(f"The server `{self.server}` asked for input more than {INPUT_ROUNDS} times.")
 
-    async def _send(
+    def _send(
         self,
         link: Link,
         peer: Peer,
@@ -235,11 +235,12 @@ class McpSource:
         exchange: Exchange | None,
         name: str | None,
         headers: dict[str, str] | None,
-    ) -> bytes:
+    ) -> Awaitable[bytes]:
         self.requests += 1
-        sent = {**params, **exchange.answers} if exchange is not None and peer.era == exchange.era else params
+        answers = exchange.answers if exchange is not None and peer.era == exchange.era else None
+        sent = {**params, **answers} if answers else params
         mirrored = {**modern_headers(method, name), **(headers or {})} if peer.era == "modern" else None
-        return await link.request(method, peer.dress(sent, exchange), exchange=exchange, headers=mirrored)
+        return link.request(method, peer.dress(sent, exchange), exchange=exchange, headers=mirrored)
 
     def set_log_level(self, level: str) -> None:
         """Asks an old server for log messages from this level on, now and after every start."""
@@ -414,6 +415,11 @@ class McpSource:
             skipped.append(Skipped(toolset=toolset.name, name="*", reason=listed.problem))
         self._digests["tools"] = listed.digest
         known = {tool: tool for tool in self._toolset.tools}
+        if known:
+            fresh = [str(tool.name) for tool in toolset.tools if tool not in known]
+            gone = len({tool.name for tool in known} - {tool.name for tool in toolset.tools})
+            logger.info("%s: its tools changed: %d new or changed (%s), %d gone", self.server, len(fresh),
+                        ", ".join(fresh[:5]), gone)  # fmt: skip
         self._put(
             build_toolset(
                 self.name,

@@ -96,6 +96,8 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
         for line in self._framer.feed(data):
             if not self.receive(line):
                 self.garbage += 1
+                if self.garbage == 1:
+                    logger.warning("%s: its output has lines that are no messages: they are counted", self.name)
                 self.noise.take(line)
         if self._framer.overlong and not self.closed.is_set():
             self.fail(f"it sent a line of more than {UPSTREAM_LINE_MAX_BYTES} bytes")

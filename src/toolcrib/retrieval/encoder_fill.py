@@ -1,0 +1,254 @@
+"""Makes the vectors of tools in the background, and says how far it is.
+
+One thread reads the model and the file of vectors, encodes what is missing in small batches, and ends when nothing is
+left; nobody waits for it. Until a vector is there the caller does without it. A failure is kept and reported once; it
+never raises into a search and is never silent.
+"""
+
+import atexit
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from threading import Condition, Thread
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolcrib.errors import ModelUnavailable
+from toolcrib.limits import (
+    ENCODER_BATCH_TEXTS,
+    ENCODER_KEPT_VECTORS,
+    ENCODER_QUERIES_CACHED,
+    ENCODER_SAVE_EVERY_S,
+    ENCODER_STOP_S,
+)
+from toolcrib.retrieval.encoder import Encoder, SentenceEncoder
+from toolcrib.retrieval.vector_file import DIGEST_BYTES, VectorFile
+
+Floats = NDArray[np.float32]
+logger = logging.getLogger("toolcrib")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillState:
+    """How far the vectors are; what `doctor` and progress show."""
+
+    loaded: bool = False
+    """Whether the model is there and can encode queries."""
+    done: int = 0
+    wanted: int = 0
+    failure: str | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether waiting longer changes nothing."""
+        return self.failure is not None or (self.loaded and self.done >= self.wanted)
+
+
+class VectorFill:
+    """The vectors of texts, and the thread that makes them."""
+
+    def __init__(
+        self,
+        *,
+        load: Callable[[], Encoder] = SentenceEncoder.load,
+        file: VectorFile | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        most: int = ENCODER_KEPT_VECTORS,
+    ) -> None:
+        self._load = load
+        self._file = file
+        self._clock = clock
+        self._most = most
+        self._encoder: Encoder | None = None
+        self._failure: str | None = None
+        self._vectors: dict[bytes, bytes] = {}
+        self._unsaved: dict[bytes, bytes] = {}
+        self._wanted: dict[bytes, str] = {}
+        """What is still to be encoded, first asked first made."""
+        self._asked = 0
+        self._thread: Thread | None = None
+        self._stopping = False
+        self._changed = Condition()
+        self._encoded_query = lru_cache(ENCODER_QUERIES_CACHED)(self._encode_query)
+        self.version = 0
+        """Grows whenever a vector came."""
+
+    @property
+    def state(self) -> FillState:
+        """How far it is."""
+        with self._changed:
+            return self._state()
+
+    def want(self, texts: Sequence[str]) -> tuple[bytes, ...]:
+        """Asks for the vectors of these texts; the digests under which they will be found."""
+        digests = tuple(map(text_digest, texts))
+        with self._changed:
+            before = len(self._wanted)
+            for digest, text in zip(digests, texts, strict=True):
+                if digest not in self._vectors and len(self._wanted) < self._most:
+                    self._wanted.setdefault(digest, text)
+            self._asked += len(self._wanted) - before
+            self._start()
+        return digests
+
+    def vector(self, digest: bytes) -> bytes | None:
+        """The vector of a text in whole numbers, if it is there."""
+        return self._vectors.get(digest)
+
+    def query(self, text: str) -> Floats | None:
+        """The vector of a query; `None` while there is no model."""
+        if self._encoder is None or self._failure is not None:
+            return None
+        try:
+            return self._encoded_query(text)
+        # A fault of the runtime must not take search down; it is kept, and every later ranking says so.
+        except Exception as error:
+            self._fail(f"the sentence encoder failed ({type(error).__name__})")
+            return None
+
+    def wait(self, seconds: float, heard: Callable[[FillState], None] = lambda state: None) -> FillState:
+        """Waits until everything is there, but no longer than this; `heard` is told of progress."""
+        ends = self._clock() + seconds
+        while True:
+            with self._changed:
+                state = self._state()
+                left = ends - self._clock()
+                if not state.settled and left > 0:
+                    self._changed.wait(min(left, 1.0))
+                    state = self._state()
+            heard(state)
+            if state.settled or left <= 0:
+                return state
+
+    def close(self) -> None:
+        """Ends the thread after the text that it is at, and keeps what it made."""
+        with self._changed:
+            self._stopping = True
+            thread = self._thread
+        if thread is not None:
+            thread.join(ENCODER_STOP_S)
+        atexit.unregister(self.close)
+
+    def _state(self) -> FillState:
+        return FillState(
+            loaded=self._encoder is not None,
+            done=self._asked - len(self._wanted),
+            wanted=self._asked,
+            failure=self._failure,
+        )
+
+    def _start(self) -> None:
+        busy = self._thread is not None
+        idle = self._encoder is not None and not self._wanted
+        if not busy and not idle and not self._stopping and self._failure is None:
+            self._thread = Thread(target=self._work, daemon=True, name="toolcrib-encoder")
+            # A runtime that is torn down while it computes can bring the process down with it.
+            atexit.register(self.close)
+            self._thread.start()
+
+    def _work(self) -> None:
+        reason: str | None = None
+        try:
+            if self._encoder is None:
+                self._open()
+            while not self._is_done():
+                self._encode_wanted()
+                self._save()
+        except ModelUnavailable as error:
+            reason = str(error)
+        # The runtime raises classes of its own; whatever it is, search goes on without it and says so.
+        except Exception as error:
+            reason = f"the sentence encoder failed ({type(error).__name__})"
+        if reason is not None:
+            self._save()
+            self._fail(reason)
+
+    def _is_done(self) -> bool:
+        with self._changed:
+            done = self._stopping or not self._wanted
+            if done:
+                # Decided under the lock: whoever wants more from now on starts a new thread.
+                self._thread = None
+            return done
+
+    def _open(self) -> None:
+        stored = self._file.read() if self._file is not None else {}
+        encoder = self._load()
+        with self._changed:
+            self._vectors.update(stored)
+            for digest in stored.keys() & self._wanted.keys():
+                del self._wanted[digest]
+            self._encoder = encoder
+            self.version += 1
+            self._changed.notify_all()
+
+    def _encode_wanted(self) -> None:
+        saved_at = self._clock()
+        while batch := self._next_batch():
+            for digest, text in batch:
+                if self._stopping:
+                    return
+                self._keep(digest, to_codes(self._require().embed(text)))
+            with self._changed:
+                self.version += 1
+                self._changed.notify_all()
+            if self._clock() - saved_at >= ENCODER_SAVE_EVERY_S:
+                self._save()
+                saved_at = self._clock()
+
+    def _next_batch(self) -> list[tuple[bytes, str]]:
+        with self._changed:
+            return list(islice(self._wanted.items(), ENCODER_BATCH_TEXTS)) if not self._stopping else []
+
+    def _keep(self, digest: bytes, vector: bytes) -> None:
+        with self._changed:
+            while len(self._vectors) >= self._most:
+                del self._vectors[next(iter(self._vectors))]
+            self._vectors[digest] = self._unsaved[digest] = vector
+            self._wanted.pop(digest, None)
+
+    def _save(self) -> None:
+        with self._changed:
+            made, self._unsaved = self._unsaved, {}
+        if self._file is None or not made:
+            return
+        try:
+            self._file.write(made)
+        except OSError as error:
+            logger.warning(
+                "the vectors of tools cannot be kept in %s (%s); they are made again at the next start",
+                self._file.path,
+                error.strerror or type(error).__name__,
+            )
+
+    def _fail(self, reason: str) -> None:
+        if self._failure is None:
+            logger.warning("%s; search answers with the static table alone", reason.rstrip("."))
+        with self._changed:
+            self._failure, self._thread = self._failure or reason, None
+            self._changed.notify_all()
+
+    def _encode_query(self, text: str) -> Floats:
+        return self._require().embed(text)
+
+    def _require(self) -> Encoder:
+        if self._encoder is None:
+            raise ModelUnavailable("the sentence encoder is not read yet")
+        return self._encoder
+
+
+def text_digest(text: str) -> bytes:
+    """What a vector is kept under."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
+
+
+def to_codes(vector: Floats) -> bytes:
+    """A vector in whole numbers of no fixed scale; `unit` brings it back to length one."""
+    largest = float(np.abs(vector).max(initial=0.0))
+    scaled = vector * np.float32(127.0 / largest) if largest > 0.0 else vector
+    return np.rint(scaled).astype(np.int8).tobytes()

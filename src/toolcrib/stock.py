@@ -1,0 +1,137 @@
+"""The sources of a crib, and what is on its shelves now: what they offer, less what is held back.
+
+A source that tells of its changes is asked when it told; all others are asked whenever somebody looks. What did not
+change stays the same object, so that everything derived from it stays valid.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from toolcrib.activity import Activity, Event
+from toolcrib.definitions import Toolset
+from toolcrib.errors import ConfigError
+from toolcrib.intake.admission import Admission, HeldBack, Intake, tell
+from toolcrib.intake.naming import nearest
+from toolcrib.intake.pins import Drift, Launch, Launched, Offer
+from toolcrib.inventory import Inventory, build_inventory
+from toolcrib.limits import INTAKE_REPORTS
+from toolcrib.sources.base import Source
+
+logger = logging.getLogger("toolcrib")
+
+
+class Stock:
+    """Sources by name, and the inventory that they make."""
+
+    def __init__(self, intake: Intake, activity: Activity) -> None:
+        self.sources: dict[str, Source] = {}
+        """In the order in which they were added."""
+        self.generation = 0
+        """Counts every change of the inventory."""
+        self._intake = intake
+        self._activity = activity
+        self._polled: list[Source] = []
+        self._owners: Mapping[str, Source] = {}
+        self._snapshots: tuple[Sequence[Toolset], ...] = ()
+        self._inventory = Inventory()
+        self._admission = Admission()
+        self._reported: set[HeldBack | Drift] = set()
+        self._stale = False
+
+    def add(self, source: Source) -> None:
+        """Adds a source. Raises `ConfigError` if its name, or that of one of its toolsets, is taken."""
+        if source.name in self.sources:
+            raise ConfigError(f"There is a source `{source.name}` already: remove it first, or use another name.")
+        taken = {toolset.name for toolset in self.look().toolsets}
+        for toolset in source.snapshot():
+            if toolset.name in taken:
+                raise ConfigError(f"There is a toolset `{toolset.name}` already: give the new one another name.")
+        self.sources[source.name] = source
+        if not source.watch(self.refresh):
+            self._polled.append(source)
+        self._stale = True
+
+    def remove(self, name: str) -> Source:
+        """Removes a source. Raises `ConfigError` if there is none of this name."""
+        source = self.sources.pop(name, None)
+        if source is None:
+            hint = nearest(name, self.sources)
+            raise ConfigError(f"There is no source `{name}`{f': did you mean `{hint}`?' if hint else '.'}")
+        if source in self._polled:
+            self._polled.remove(source)
+        self._stale = True
+        return source
+
+    def refresh(self) -> None:
+        """Has the sources and the lock file looked at again."""
+        self._stale = True
+
+    def look(self, *, ask: bool = True) -> Inventory:
+        """All toolsets now; sources that tell nobody of their changes are asked only if `ask` says so."""
+        if self._stale or (ask and self._polled):
+            current = tuple([source.snapshot() for source in self.sources.values()])
+            if self._stale or any(new is not old for new, old in zip(current, self._snapshots, strict=True)):
+                self._rebuild(current)
+        return self._inventory
+
+    @property
+    def admission(self) -> Admission:
+        """What the sources offered at the last look, and what came of it."""
+        return self._admission
+
+    def owner_of(self, toolset: str) -> Source:
+        """The source of a toolset."""
+        return self._owners[toolset]
+
+    def _rebuild(self, snapshots: tuple[Sequence[Toolset], ...]) -> None:
+        self._stale = False
+        self._snapshots = snapshots
+        owners: dict[str, Source] = {}
+        offers: list[Offer] = []
+        # An offer that is as before stays the same object: whoever decided on it need not decide again.
+        before = {id(offer.toolset): offer for offer in self._admission.offers}
+        for source, snapshot in zip(self.sources.values(), snapshots, strict=True):
+            # Asked once per source: what a protocol has is looked up anew every time.
+            launch = source.launch if isinstance(source, Launched) else None
+            for toolset in snapshot:
+                owners[toolset.name] = source
+                offers.append(_offer(before.get(id(toolset)), toolset, source.name, launch))
+        self._owners = owners
+        self._admission = self._intake.admit(offers, self._admission)
+        self._inventory = build_inventory(self._admission.toolsets)
+        self.generation += 1
+        self._report()
+
+    def _report(self) -> None:
+        """Tells the log and the feed, once each, what was held back and what is not as approved."""
+        held = {(item.toolset, item.name) for item in self._admission.held_back}
+        news: list[tuple[HeldBack | Drift, str, str]] = [
+            (item, "held back", item.reason) for item in self._admission.held_back
+        ]
+        news += [
+            (item, "not as approved", f"the {'launch' if item.kind == 'launch' else 'definition'} is {tell(item)}")
+            for item in self._admission.drifts
+            if (item.toolset, item.name) not in held
+        ]
+        fresh = [entry for entry in news if entry[0] not in self._reported]
+        self._reported = {item for item, _, _ in news}
+        if len(fresh) > INTAKE_REPORTS:
+            logger.warning("%d more tools are held back or not as approved", len(fresh) - INTAKE_REPORTS)
+        for item, what, reason in fresh[:INTAKE_REPORTS]:
+            logger.warning("%s: %s/%s: %s", what, item.toolset, item.name, reason)
+            self._activity.record(
+                Event(
+                    stage="intake",
+                    outcome="refused" if isinstance(item, HeldBack) else "info",
+                    tool=item.name,
+                    toolset=item.toolset,
+                    reason=f"{what}: {reason}",
+                    at=self._activity.now(),
+                )
+            )
+
+
+def _offer(before: Offer | None, toolset: Toolset, source: str, launch: Launch | None) -> Offer:
+    if before is not None and before.source == source and before.launch == launch:
+        return before
+    return Offer(toolset=toolset, source=source, launch=launch)

@@ -1,0 +1,149 @@
+"""Vectors that are made in the background: who waits, what is kept, and what a failure does."""
+
+import logging
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.retrieval.encoders import FakeEncoder
+
+from toolcrib.errors import ModelUnavailable
+from toolcrib.retrieval.encoder import DIMENSIONS, Encoder
+from toolcrib.retrieval.encoder_fill import FillState, VectorFill, to_codes
+from toolcrib.retrieval.semantic import unit
+from toolcrib.retrieval.vector_file import VectorFile
+
+TEXTS = [f"tool {number}" for number in range(40)]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> VectorFile:
+    return VectorFile(tmp_path / "some.vectors", dimensions=DIMENSIONS)
+
+
+def test_asking_does_not_wait_and_the_vectors_come():
+    gate = threading.Event()
+    fill = VectorFill(load=lambda: FakeEncoder(gate))
+    digests = fill.want(TEXTS)
+    assert fill.vector(digests[0]) is None
+    gate.set()
+    state = fill.wait(5)
+    assert (state.done, state.wanted, state.settled, state.failure) == (40, 40, True, None)
+    assert all(fill.vector(digest) is not None for digest in digests)
+
+
+def test_progress_is_told_and_only_grows():
+    fill = VectorFill(load=FakeEncoder)
+    fill.want(TEXTS)
+    heard: list[FillState] = []
+    fill.wait(5, heard.append)
+    assert [state.done for state in heard] == sorted(state.done for state in heard)
+    assert heard[-1].done == 40
+
+
+def test_waiting_ends_when_its_time_is_over():
+    gate = threading.Event()
+    fill = VectorFill(load=lambda: FakeEncoder(gate))
+    fill.want(TEXTS)
+    assert not fill.wait(0.05).settled
+    gate.set()
+    assert fill.wait(5).settled
+
+
+def test_a_text_is_encoded_once_however_often_it_is_wanted(file: VectorFile):
+    encoder = FakeEncoder()
+    fill = VectorFill(load=lambda: encoder, file=file)
+    fill.want([*TEXTS, *TEXTS])
+    fill.wait(5)
+    fill.want(TEXTS)
+    fill.wait(5)
+    assert sorted(encoder.texts) == sorted(TEXTS)
+
+
+def test_what_was_made_is_there_at_the_next_start(file: VectorFile):
+    first = VectorFill(load=FakeEncoder, file=file)
+    digests = first.want(TEXTS)
+    first.wait(5)
+    first.close()
+    encoder = FakeEncoder()
+    second = VectorFill(load=lambda: encoder, file=file)
+    second.want([*TEXTS, "one more"])
+    second.wait(5)
+    assert encoder.texts == ["one more"]
+    assert second.vector(digests[0]) == first.vector(digests[0])
+
+
+def test_closing_ends_the_work_and_keeps_what_was_made(file: VectorFile):
+    started, gate = threading.Event(), threading.Event()
+
+    class Slow(FakeEncoder):
+        def embed(self, text: str) -> np.ndarray:
+            started.set()
+            assert gate.wait(5)
+            return super().embed(text)
+
+    fill = VectorFill(load=Slow, file=file)
+    fill.want(TEXTS)
+    assert started.wait(5)
+    closing = threading.Thread(target=fill.close)
+    closing.start()
+    gate.set()
+    closing.join(5)
+    assert 1 <= len(file.read()) < 40
+
+
+def test_a_file_that_cannot_be_written_is_reported_and_search_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    (tmp_path / "taken").write_text("a file where a directory should be")
+    fill = VectorFill(load=FakeEncoder, file=VectorFile(tmp_path / "taken" / "x", dimensions=DIMENSIONS))
+    with caplog.at_level(logging.WARNING, logger="toolcrib"):
+        digests = fill.want(TEXTS)
+        fill.wait(5)
+        fill.close()
+    assert fill.vector(digests[0]) is not None
+    assert "cannot be kept" in caplog.text
+
+
+def test_a_model_that_cannot_be_read_is_kept_as_the_reason_and_reported_once(caplog: pytest.LogCaptureFixture):
+    def load() -> Encoder:
+        raise ModelUnavailable("the weights are damaged")
+
+    fill = VectorFill(load=load)
+    with caplog.at_level(logging.WARNING, logger="toolcrib"):
+        fill.want(TEXTS)
+        state = fill.wait(5)
+        fill.want(["more"])
+    assert state.failure == "the weights are damaged"
+    assert fill.query("anything") is None
+    assert caplog.text.count("the weights are damaged") == 1
+
+
+def test_a_runtime_that_breaks_down_is_a_failure_and_no_exception(caplog: pytest.LogCaptureFixture):
+    class Broken(FakeEncoder):
+        def embed(self, text: str) -> np.ndarray:
+            raise RuntimeError("secret of the runtime")
+
+    with caplog.at_level(logging.WARNING, logger="toolcrib"):
+        fill = VectorFill(load=Broken)
+        fill.want([])
+        fill.wait(5)
+        assert fill.query("anything") is None
+    assert fill.state.failure == "the sentence encoder failed (RuntimeError)"
+    assert "secret" not in caplog.text
+
+
+def test_vectors_are_bounded_and_the_oldest_go():
+    fill = VectorFill(load=FakeEncoder, most=10)
+    first = fill.want(TEXTS[:10])
+    fill.wait(5)
+    last = fill.want(TEXTS[10:15])
+    fill.wait(5)
+    assert fill.vector(first[0]) is None
+    assert fill.vector(last[-1]) is not None
+
+
+def test_whole_numbers_keep_the_direction():
+    vector = unit(np.random.default_rng(1).normal(size=DIMENSIONS).astype(np.float32))
+    back = unit(np.frombuffer(to_codes(vector), dtype=np.int8))
+    assert float(back @ vector) > 0.9999
+    assert not np.frombuffer(to_codes(np.zeros(4, dtype=np.float32)), dtype=np.int8).any()
