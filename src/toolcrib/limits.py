@@ -199,8 +199,6 @@ a manual."""
 # Retrieval: caches of one retriever
 WEIGHTED_MAX_BYTES = 24 * 1024 * 1024
 """Weighted postings that are kept for the queries to come: those of the commonest words at 100,000 tools."""
-ANALYSED_MAX_DOCUMENTS = 250_000
-"""Analysed documents that a retriever keeps, about 300 bytes each."""
 VOCABULARY_MAX_TERMS = 1_000_000
 """Terms that a retriever numbers before it starts over; 100,000 real tools have about 110,000."""
 RUN_MEMO_MAX_RUNS = 50_000
