@@ -22,6 +22,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     for name in (
         "XDG_CONFIG_HOME",
         "XDG_CACHE_HOME",
+        "XDG_STATE_HOME",
         "CODEX_HOME",
         "HERMES_HOME",
         "CLAUDE_CONFIG_DIR",

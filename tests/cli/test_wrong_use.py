@@ -202,6 +202,15 @@ CASES: dict[str, list[Case]] = {
         (("token", "revoke", "me", "--file", "tokens.json"), "tokens.json: holds no tokens"),
         (("token", "revoke", "me", "--file", "file/x"), "file/x: cannot be read"),
     ],
+    "approvals list": [(("approvals", "list", "--shiny"), "No such option: --shiny")],
+    "approvals grant": [
+        (("approvals", "grant"), "Missing argument"),
+        (("approvals", "grant", "1f0c2d9a"), "No call `1f0c2d9a` waits"),
+    ],
+    "approvals refuse": [
+        (("approvals", "refuse"), "Missing argument"),
+        (("approvals", "refuse", "1f0c2d9a"), "No call `1f0c2d9a` waits"),
+    ],
     "config show": with_config("config", "show"),
 }
 """Every command, with its wrong uses."""

@@ -1,6 +1,7 @@
 """Clients of the gateway for tests: raw messages in, raw messages out."""
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from itertools import count
@@ -12,6 +13,7 @@ import orjson
 from toolcrib.crib import Crib
 from toolcrib.gateway.approvals import ClientApprover
 from toolcrib.gateway.changes import ChangeFeed
+from toolcrib.gateway.desk import Desk
 from toolcrib.gateway.profiles import Profiles
 from toolcrib.gateway.server import Gateway
 from toolcrib.gateway.stdio import StdioServer
@@ -22,6 +24,8 @@ META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
 }
+NO_DESK = Path(os.devnull, "desk")
+"""No directory can be made there: nobody can be asked at the command line."""
 
 
 class RawClient:
@@ -79,9 +83,10 @@ async def gateway_client(
     profile: ProfileSettings | None = None,
     settings: Settings | None = None,
     lock: Path | None = None,
+    desk: Path = NO_DESK,
 ) -> AsyncGenerator[RawClient]:
     """A client of a gateway over these sources."""
-    crib = Crib(*sources, settings=settings, core=(), approver=ClientApprover(), lock=lock)
+    crib = Crib(*sources, settings=settings, core=(), approver=ClientApprover(desk=Desk(desk)), lock=lock)
     gateway = Gateway(crib, Profiles({"test": profile or ProfileSettings()}))
     async with crib:
         changes = ChangeFeed(crib)

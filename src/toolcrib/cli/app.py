@@ -3,6 +3,7 @@
 import typer
 
 from toolcrib.cli import (
+    approvals,
     audit,
     call,
     chat,
@@ -43,6 +44,7 @@ def build_app() -> typer.Typer:
     app.command("call", short_help="Run one tool.")(call.call)
     app.command("serve", short_help="The gateway, on stdio or over HTTP.")(serve.serve)
     app.add_typer(token.build_app(), name="token")
+    app.add_typer(approvals.build_app(), name="approvals")
     app.command("install", short_help="The gateway in front of a client's servers.")(install.install)
     app.command("uninstall", short_help="Every byte of it back as it was.")(uninstall.uninstall)
     app.add_typer(config.build_app(), name="config")

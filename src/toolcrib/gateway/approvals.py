@@ -2,7 +2,7 @@
 
 An old client is asked while the call waits. A modern one gets the question as the call's result, with a seal that
 binds the answer to this principal, this tool, these arguments and a time; without a valid seal no answer counts. A
-client that cannot ask gets a refusal that says what the operator has to change.
+client that cannot ask gets a refusal with the command that agrees to this one call.
 """
 
 import hashlib
@@ -14,15 +14,15 @@ from collections.abc import Callable, Mapping
 import orjson
 
 from toolcrib.definitions import Json, JsonObject
-from toolcrib.errors import ApprovalDenied, ApprovalRequired, CallError
+from toolcrib.errors import ApprovalDenied, ApprovalRequired, CallError, ConfigError
 from toolcrib.execution.approval import ApprovalRequest
+from toolcrib.gateway.desk import Desk, show_arguments
 from toolcrib.gateway.relay import ClientExchange
 from toolcrib.limits import APPROVAL_TTL_S
-from toolcrib.sources.json_rpc import RpcError, visible
+from toolcrib.sources.json_rpc import RpcError
 from toolcrib.sources.link import read_json
 
 QUESTION = "toolcrib-approval"
-_ARGUMENTS_SHOWN_CHARS = 2_000
 
 
 class InputNeeded(CallError):
@@ -44,7 +44,8 @@ class InputNeeded(CallError):
 class ClientApprover:
     """Asks whoever sits behind the client that called."""
 
-    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, *, desk: Desk, clock: Callable[[], float] = time.time) -> None:
+        self._desk = desk
         self._clock = clock
         self._key = secrets.token_bytes(32)
         self._used: dict[str, int] = {}
@@ -54,12 +55,7 @@ class ClientApprover:
         """Whether they agree. Raises `CallError`."""
         exchange = request.exchange
         if not isinstance(exchange, ClientExchange) or "elicitation" not in exchange.capabilities:
-            name = request.call.tool.name
-            raise ApprovalRequired(
-                f"`{name}` needs approval, and this client cannot ask for it. The operator can allow it in the "
-                f"configuration, under `{request.where}.rules`: `{name}: allow`.",
-                detail=f"rule {request.rule!r} of {request.where} asks; the client has no elicitation",
-            )
+            return self._ask_at_the_desk(request)
         question = _question(request)
         if exchange.era == "legacy":
             try:
@@ -67,6 +63,27 @@ class ClientApprover:
             except RpcError as error:
                 raise ApprovalDenied("The approval could not be asked for.", detail=error.message) from None
         return self._read_answer(request, exchange, question)
+
+    def _ask_at_the_desk(self, request: ApprovalRequest) -> bool:
+        """Whether somebody has agreed at the command line. Raises `ApprovalRequired` with how to."""
+        if self._desk.take(request.binding):
+            return True
+        name = request.call.tool.name
+        why = f"rule {request.rule!r} of {request.where} asks; the client has no elicitation"
+        try:
+            number = self._desk.ask(request).id
+        except ConfigError as error:
+            raise ApprovalRequired(
+                f"`{name}` needs approval, and this client cannot ask for it. The operator can allow it in the "
+                f"configuration, under `{request.where}.rules`: `{name}: allow`.",
+                detail=f"{why}; {error}",
+            ) from None
+        raise ApprovalRequired(
+            f"`{name}` needs approval, and this client cannot ask for it. Ask the user to run "
+            f"`toolcrib approvals grant {number}` within {APPROVAL_TTL_S / 60:.0f} minutes, where the gateway runs; "
+            "then make the same call again.",
+            detail=why,
+        )
 
     def _read_answer(self, request: ApprovalRequest, exchange: ClientExchange, question: JsonObject) -> bool:
         state = exchange.answers.get("requestState")
@@ -107,18 +124,14 @@ class ClientApprover:
 
 
 def _question(request: ApprovalRequest) -> JsonObject:
-    """The question, with everything that could mislead a reader made visible (B9)."""
+    """The question, in the words of an elicitation."""
     call = request.call
-    shown = visible(orjson.dumps(call.arguments, option=orjson.OPT_INDENT_2).decode().replace("\n", " "))
-    cut = shown[:_ARGUMENTS_SHOWN_CHARS]
-    if len(shown) > len(cut):
-        cut += f"… ({len(shown)} characters)"
     schema: JsonObject = {
         "type": "object",
         "properties": {"allow": {"type": "boolean", "title": "Allow this call once"}},
         "required": ["allow"],
     }
-    message = f"Allow `{call.tool.name}` of {call.tool.toolset} with {cut}?"
+    message = f"Allow `{call.tool.name}` of {call.tool.toolset} with {show_arguments(request)}?"
     return {"mode": "form", "message": message, "requestedSchema": schema}
 
 

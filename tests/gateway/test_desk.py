@@ -1,0 +1,109 @@
+"""Calls that wait for somebody at the command line."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.terminal import toolcrib
+from tests.factories import tool
+from tests.fakes.memory_upstream import MemoryServer
+from tests.gateway.clients import gateway_client
+
+from toolcrib.definitions import Call
+from toolcrib.errors import ApprovalRequired, ConfigError
+from toolcrib.execution.approval import ApprovalRequest, binding_of
+from toolcrib.gateway.desk import Desk
+from toolcrib.limits import APPROVAL_TTL_S, APPROVALS_PENDING
+from toolcrib.settings import ApprovalSettings, Settings
+
+ASK = Settings(approvals=ApprovalSettings(rules={"*echo": "ask"}))
+
+
+def asked(principal: str = "me", **arguments: Any) -> ApprovalRequest:
+    call = Call(id="c", tool=tool("delete_repo"), arguments=arguments, route="bridge", principal=principal)
+    return ApprovalRequest(call=call, binding=binding_of(call), rule="*")
+
+
+@pytest.mark.parametrize("modern", [False, True])
+@pytest.mark.requirement("X22", "B4")
+async def test_a_client_that_cannot_ask_is_refused_with_the_command_that_lets_the_call_through_once(
+    modern: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    server = MemoryServer()
+    async with gateway_client(
+        server.source("one"), modern=modern, settings=ASK, desk=tmp_path / "toolcrib" / "approvals"
+    ) as client:
+        await client.names()
+        refused = (await client.call("one__echo", {"text": "a"}))["result"]
+        command = refused["content"][0]["text"].split("`")[3]
+        assert command.startswith("toolcrib approvals grant ")
+        granted = await asyncio.to_thread(toolcrib, *command.split()[1:], "--yes")
+        assert "one__echo of mcp-one" in granted.stdout
+        other = (await client.call("one__echo", {"text": "b"}))["result"]
+        answers = [(await client.call("one__echo", {"text": "a"}))["result"].get("isError", False) for _ in range(2)]
+    assert refused["isError"] and other["isError"]
+    assert answers == [False, True]
+    assert server.count("tools/call") == 1
+
+
+@pytest.mark.requirement("B4", "L6")
+def test_of_many_that_take_one_agreement_one_gets_it(tmp_path: Path) -> None:
+    desk, request = Desk(tmp_path / "desk"), asked(repo="a")
+    assert desk.grant(desk.ask(request))
+    assert [Desk(desk.directory).take(request.binding) for _ in range(5)] == [True, False, False, False, False]
+
+
+@pytest.mark.requirement("B3")
+def test_an_agreement_counts_for_one_principal_and_one_set_of_arguments(tmp_path: Path) -> None:
+    desk = Desk(tmp_path / "desk")
+    desk.grant(desk.ask(asked(repo="a")))
+    assert not desk.take(asked(repo="b").binding)
+    assert not desk.take(asked("you", repo="a").binding)
+    assert desk.take(asked(repo="a").binding)
+
+
+def test_an_agreement_and_a_question_end_with_their_time(tmp_path: Path) -> None:
+    now = [1000.0]
+    desk = Desk(tmp_path / "desk", clock=lambda: now[0])
+    desk.grant(desk.ask(asked(repo="a")))
+    desk.ask(asked(repo="b"))
+    now[0] += APPROVAL_TTL_S + 1
+    assert not desk.take(asked(repo="a").binding)
+    assert not desk.waiting()
+    assert not list(desk.directory.iterdir())
+
+
+def test_nobody_is_worn_down_by_a_spray_of_questions(tmp_path: Path) -> None:
+    desk = Desk(tmp_path / "desk")
+    for number in range(APPROVALS_PENDING):
+        desk.ask(asked(number=number))
+    desk.ask(asked(number=0))
+    with pytest.raises(ApprovalRequired, match="Too many approvals"):
+        desk.ask(asked(number=APPROVALS_PENDING))
+    assert desk.ask(asked("you")).principal == "you"
+
+
+@pytest.mark.requirement("B9")
+def test_what_could_mislead_a_reader_is_written_out_and_long_arguments_are_cut(tmp_path: Path) -> None:
+    shown = Desk(tmp_path / "desk").ask(asked(text="a\u202eb" + "x" * 5_000)).arguments
+    assert "\u202e" not in shown
+    assert shown.endswith("characters)")
+
+
+def test_what_others_could_have_written_counts_for_nothing(tmp_path: Path) -> None:
+    desk, request = Desk(tmp_path / "desk"), asked()
+    desk.grant(desk.ask(request))
+    desk.directory.chmod(0o777)
+    assert not desk.take(request.binding)
+    with pytest.raises(ConfigError, match="chmod 700"):
+        desk.waiting()
+
+
+def test_broken_files_are_no_agreement(tmp_path: Path) -> None:
+    desk, request = Desk(tmp_path / "desk"), asked()
+    path = desk.directory / f"{desk.ask(request).id}.granted"
+    path.write_text("{", encoding="utf-8")
+    assert not desk.take(request.binding)
+    assert [item.id for item in desk.waiting()] == [path.stem]
