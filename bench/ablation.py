@@ -1,10 +1,11 @@
 """Measures what each rule of retrieval brings: the table of docs/retrieval.md.
 
-    python -m bench.ablation DIRECTORY [--queries N] [--limit 10]
+    python -m bench.ablation DIRECTORY [--queries N] [--limit 10] [--sets]
 
 DIRECTORY holds one folder per set with `tools.jsonl` and `queries.jsonl`. Each row switches one rule off and gives the
 change of the macro mean (every set counts the same) against the whole, for lexical and for hybrid retrieval. With
-`--queries N` at most N queries of each set are asked, evenly spread.
+`--queries N` at most N queries of each set are asked, evenly spread. With `--sets` only the whole is measured, set by set:
+the figures to look at before and after a change.
 """
 
 import argparse
@@ -91,19 +92,9 @@ def mean(rows: Sequence[Scores]) -> Scores:
     return sum(r for r, _ in rows) / len(rows), sum(n for _, n in rows) / len(rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--queries", type=int, default=0)
-    parser.add_argument("--limit", type=int, default=10)
-    options = parser.parse_args()
-    started = time.perf_counter()
-    sets = read(options.directory, options.queries)
-    asked = sum(len(queries) for _, _, queries in sets)
-    print(f"{len(sets)} sets, {asked} queries, {sum(len(d) for _, d, _ in sets)} tools, limit {options.limit}\n")
-    model = StaticModel.load()
+def rules_table(sets: Sets, model: StaticModel, limit: int) -> None:
+    """What is lost without each rule."""
     wholes: dict[str, Scores] = {}
-    per_set: dict[str, dict[str, Scores]] = {}
     print("| without | lexical R@5 | NDCG@10 | hybrid R@5 | NDCG@10 |\n|---|---|---|---|---|")
     for rule, make in lexical_rules().items():
         cells: list[str] = []
@@ -112,32 +103,60 @@ def main() -> None:
             "hybrid": lambda make=make: HybridRetriever(lexical=make(), load=lambda: model),
         }
         for kind, maker in makers.items():
-            scores, by_set = macro(sets, maker, options.limit)
+            scores, _ = macro(sets, maker, limit)
             if kind not in wholes:
-                wholes[kind], per_set[kind] = scores, by_set
+                wholes[kind] = scores
                 cells += [f"{value:.4f}" for value in scores]
             else:
-                cells += [f"{value - whole:+.4f}" for value, whole in zip(scores, wholes[kind], strict=True)]
+                cells += changes(scores, wholes[kind])
         print(f"| {rule} | {' | '.join(cells)} |", flush=True)
     for rule, change in hybrid_rules().items():
         weights = change if isinstance(change, FusionWeights) else None
         calibration = change if isinstance(change, Calibration) else None
-        scores, by_set = macro(
+        scores, _ = macro(
             sets,
             lambda w=weights, c=calibration: HybridRetriever(load=lambda: model, weights=w, calibration=c),
-            options.limit,
+            limit,
         )
-        if rule == "words":
-            per_set["semantic"] = by_set
-        cells = [f"{value - whole:+.4f}" for value, whole in zip(scores, wholes["hybrid"], strict=True)]
-        print(f"| {rule} | | | {' | '.join(cells)} |", flush=True)
+        print(f"| {rule} | | | {' | '.join(changes(scores, wholes['hybrid']))} |", flush=True)
+
+
+def changes(scores: Scores, whole: Scores) -> list[str]:
+    return [f"{value - of:+.4f}" for value, of in zip(scores, whole, strict=True)]
+
+
+def sets_table(sets: Sets, model: StaticModel, limit: int) -> None:
+    """The whole, set by set: words alone, meaning alone, both, and both with abstention as it ships."""
+    never = Calibration(floor=-math.inf, floor_short=-math.inf)
+    makers: tuple[Callable[[], Retriever], ...] = (
+        LexicalRetriever,
+        lambda: HybridRetriever(load=lambda: model, weights=FusionWeights(words=0.0), calibration=never),
+        lambda: HybridRetriever(load=lambda: model, calibration=never),
+        lambda: HybridRetriever(load=lambda: model),
+    )
+    measured = [macro(sets, make, limit) for make in makers]
     print(
-        "\n| set | tools | queries | lexical R@5 | semantic R@5 | hybrid R@5 | NDCG@10 |\n|---|---|---|---|---|---|---|"
+        "| set | tools | queries | lexical | meaning | hybrid | hybrid that abstains |\n|---|---|---|---|---|---|---|"
     )
     for name, documents, queries in sets:
-        one, two, three = (per_set[kind][name] for kind in ("lexical", "semantic", "hybrid"))
-        cells = [f"{one[0]:.3f}", f"{two[0]:.3f}", f"{three[0]:.3f}", f"{three[1]:.3f}"]
+        cells = [f"{by_set[name][0]:.3f} / {by_set[name][1]:.3f}" for _, by_set in measured]
         print(f"| {name} | {len(documents)} | {len(queries)} | {' | '.join(cells)} |")
+    means = [f"**{scores[0]:.3f} / {scores[1]:.3f}**" for scores, _ in measured]
+    print(f"| **macro mean** | | | {' | '.join(means)} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--queries", type=int, default=0)
+    parser.add_argument("--limit", type=int, default=10)
+    parser.add_argument("--sets", action="store_true")
+    options = parser.parse_args()
+    started = time.perf_counter()
+    sets = read(options.directory, options.queries)
+    asked = sum(len(queries) for _, _, queries in sets)
+    print(f"{len(sets)} sets, {asked} queries, {sum(len(d) for _, d, _ in sets)} tools, limit {options.limit}\n")
+    (sets_table if options.sets else rules_table)(sets, StaticModel.load(), options.limit)
     print(f"\n{time.perf_counter() - started:.0f} s")
 
 

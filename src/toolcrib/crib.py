@@ -199,6 +199,13 @@ class Crib:
         self.stock.look()
         return self.stock.admission.drifts
 
+    @property
+    def held_sources(self) -> frozenset[str]:
+        """Sources of which nothing is passed on, because they are not started or reached as approved (C6)."""
+        if self.settings.pins != "enforce":
+            return frozenset()
+        return frozenset(drift.name for drift in self.drifts if drift.kind == "launch")
+
     def screen(self) -> Mapping[str, tuple[Finding, ...]]:
         """Every screening finding by tool, soft ones too. Takes about a millisecond a tool: for reports."""
         return self.intake.findings([offer.toolset for offer in self.offers])

@@ -197,10 +197,8 @@ a manual."""
 
 
 # Retrieval: caches of one retriever
-WEIGHTED_MAX_BYTES = 8 * 1024 * 1024
+WEIGHTED_MAX_BYTES = 24 * 1024 * 1024
 """Weighted postings that are kept for the queries to come: those of the commonest words at 100,000 tools."""
-ANALYSED_MAX_DOCUMENTS = 250_000
-"""Analysed documents that a retriever keeps, about 300 bytes each."""
 VOCABULARY_MAX_TERMS = 1_000_000
 """Terms that a retriever numbers before it starts over; 100,000 real tools have about 110,000."""
 RUN_MEMO_MAX_RUNS = 50_000
@@ -298,6 +296,8 @@ HEAD_MAX_BYTES = 64 * 1024
 """Request line and fields of one request over HTTP."""
 KEEP_ALIVE_S = 75.0
 """Seconds that a connection without a request is kept open."""
+WRITE_STALL_S = 30.0
+"""Seconds in which a client must have read at least something of what was sent to it."""
 CONNECTIONS_MAX = 1_024
 """Connections of HTTP clients at once; a further one is told so."""
 PIPELINE_MAX = 16

@@ -1,7 +1,6 @@
 """Approval: bound to what runs, once, and not for ever."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -142,8 +141,10 @@ def test_rules_match_the_real_tool_and_the_strictest_wins(rules: dict[str, Any],
 
 
 def test_what_a_source_says_of_its_tool_makes_a_verdict_stricter_never_laxer() -> None:
-    destroying = structs.replace(call(), tool=replace(tool("x"), traits=Traits(destructive=True, read_only=True)))
-    harmless = structs.replace(call(), tool=replace(tool("x"), traits=Traits(read_only=True)))
+    destroying = structs.replace(
+        call(), tool=structs.replace(tool("x"), traits=Traits(destructive=True, read_only=True))
+    )
+    harmless = structs.replace(call(), tool=structs.replace(tool("x"), traits=Traits(read_only=True)))
     assert ApprovalPolicy(default="allow", destructive="ask").decide(destroying)[0] == "ask"
     assert ApprovalPolicy(default="deny", destructive="allow").decide(destroying)[0] == "deny"
     assert ApprovalPolicy(default="ask").decide(harmless)[0] == "ask"

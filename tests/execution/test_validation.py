@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from tests.factories import definition, tool
 
 from toolcrib.errors import InvalidArguments
@@ -179,10 +180,8 @@ def test_nothing_is_fetched_while_checking() -> None:
     try:
         address = f"http://127.0.0.1:{server.server_port}/schema.json"
         # Below intake, which would refuse the definition: the validator itself never fetches.
-        raw = with_schema(obj(x={"type": "string"}))
-        object.__setattr__(
-            raw, "schema", (b'{"type":"object","properties":{"x":{"$ref":"' + address.encode() + b'"}}}')
-        )
+        schema = b'{"type":"object","properties":{"x":{"$ref":"' + address.encode() + b'"}}}'
+        raw = structs.replace(with_schema(obj(x={"type": "string"})), schema=schema)
         assert Validator().check(raw, {"x": 1}).arguments == {"x": 1}
     finally:
         server.shutdown()

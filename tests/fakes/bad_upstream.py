@@ -14,8 +14,10 @@ import contextlib
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import zlib
@@ -58,9 +60,10 @@ MODES: dict[str, tuple[float, str]] = {
     "fork_child": (0, "leaves a child process that holds its pipes"),
     "ignore_sigterm": (0, "ignores SIGTERM and the end of its input"),
     "redirect_to": (0, "redirects every request to --target (HTTP only)"),
+    "tls_bad": (0, "speaks TLS with a certificate that nobody vouches for (HTTP only)"),
     "echo_env": (0, "offers a tool that answers with the environment"),
 }
-HTTP_ONLY = frozenset({"gzip_bomb", "redirect_to"})
+HTTP_ONLY = frozenset({"gzip_bomb", "redirect_to", "tls_bad"})
 
 
 @dataclass(frozen=True)
@@ -320,6 +323,21 @@ def serve_stdio(mode: str, amount: float) -> None:
         threading.Event().wait(LIFETIME_SECONDS)
 
 
+def own_certificate() -> ssl.SSLContext:
+    """A certificate for this machine, made on the spot and signed by itself."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.TemporaryDirectory() as directory:
+        key, certificate = f"{directory}/key.pem", f"{directory}/cert.pem"
+        names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+        kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1"]
+        subprocess.run(
+            ["openssl", "req", "-x509", *kind, "-keyout", key, "-out", certificate, *names],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        context.load_cert_chain(certificate, key)
+    return context
+
+
 def serve_http(mode: str, amount: float, target: str, host: str, port: int) -> None:
     def dropped(item: Output) -> None:
         """There is no stream of its own over HTTP here: what nobody asked for goes nowhere."""
@@ -370,7 +388,11 @@ def serve_http(mode: str, amount: float, target: str, host: str, port: int) -> N
 
     with ThreadingHTTPServer((host, port), Endpoint) as server:
         server.daemon_threads = True
-        print(f"http://{host}:{server.server_address[1]}/mcp", flush=True)
+        scheme = "http"
+        if mode == "tls_bad":
+            scheme = "https"
+            server.socket = own_certificate().wrap_socket(server.socket, server_side=True)
+        print(f"{scheme}://{host}:{server.server_address[1]}/mcp", flush=True)
         server.serve_forever()
 
 

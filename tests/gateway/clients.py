@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -25,6 +26,9 @@ META = {
 
 class RawClient:
     """Speaks to a gateway in memory."""
+
+    crib: Crib
+    changes: ChangeFeed
 
     def __init__(self, server: StdioServer, *, modern: bool, capabilities: dict[str, Any] | None = None) -> None:
         self.server = server
@@ -74,9 +78,10 @@ async def gateway_client(
     capabilities: dict[str, Any] | None = None,
     profile: ProfileSettings | None = None,
     settings: Settings | None = None,
+    lock: Path | None = None,
 ) -> AsyncGenerator[RawClient]:
     """A client of a gateway over these sources."""
-    crib = Crib(*sources, settings=settings, core=(), approver=ClientApprover())
+    crib = Crib(*sources, settings=settings, core=(), approver=ClientApprover(), lock=lock)
     gateway = Gateway(crib, Profiles({"test": profile or ProfileSettings()}))
     async with crib:
         changes = ChangeFeed(crib)
@@ -85,6 +90,7 @@ async def gateway_client(
         server = StdioServer(gateway, principal, lambda data: box[0].take(data), changes)
         client = RawClient(server, modern=modern, capabilities=capabilities)
         box.append(client)
+        client.crib, client.changes = crib, changes
         if not modern:
             info = {"name": "t", "version": "1"}
             await client.ask(

@@ -244,6 +244,7 @@ async def test_a_client_that_does_not_read_is_cut_off_and_its_call_cancelled() -
 
 async def test_there_is_room_for_so_many_connections() -> None:
     server = HttpServer(Echo())
+    server.room = CONNECTIONS_MAX
     wires = [Wire() for _ in range(CONNECTIONS_MAX + 1)]
     for wire in wires:
         Connection(server).connection_made(wire)

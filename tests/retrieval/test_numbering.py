@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.limits import FIELD_MAX_RUNS, TERM_MAX_CHARS
-from toolcrib.retrieval.forward import NAMES, Forward, Stretch
+from toolcrib.retrieval.forward import NAMES, Stretch
 from toolcrib.retrieval.numbering import Numbering
+from toolcrib.retrieval.postings import build_segment, read_rows
 from toolcrib.retrieval.text import family, terms, word_forms
 
 ODD = st.text(alphabet="aBc1é日-—’\x1e_ \t\ud800Ab", max_size=40)
@@ -59,21 +60,19 @@ def test_the_word_that_names_a_family_comes_first() -> None:
     assert numbering.family_numbers("unheard") == ()
 
 
-def test_analysed_documents_come_back_as_they_were_put_in_in_any_order() -> None:
+def test_postings_give_back_what_went_into_them_for_any_rows_in_any_order() -> None:
     rng = random.Random(3)
-    forward, kept = Forward(), list[tuple[list[int], list[int], list[int]]]()
-    for _ in range(30):
-        batch = [[rng.randrange(1_000) for _ in range(rng.randrange(5))] for _ in range(rng.randrange(1, 9))]
-        flat = np.array([term for terms in batch for term in terms], dtype=np.int32)
-        names = np.arange(len(batch) * NAMES, dtype=np.uint32).reshape(-1, NAMES) + len(kept)
-        sizes = np.array([len(terms) for terms in batch])
-        codes = (flat % 251).astype(np.uint8)
-        first = forward.append(Stretch(sizes=sizes, terms=flat, codes=codes, names=names))
-        assert first == len(kept)
-        kept += [(terms, [term % 251 for term in terms], row) for terms, row in zip(batch, names.tolist(), strict=True)]
-    for rows in ([4, 2, 2, 9], list(range(3, 20)), [], [len(kept) - 1]):
-        taken = forward.take(np.array(rows, dtype=np.int64))
-        assert taken.sizes.tolist() == [len(kept[row][0]) for row in rows]
-        assert taken.terms.tolist() == [term for row in rows for term in kept[row][0]]
-        assert taken.codes.tolist() == [code for row in rows for code in kept[row][1]]
-        assert taken.names.tolist() == [kept[row][2] for row in rows]
+    batch = [sorted(rng.sample(range(50), rng.randrange(9))) for _ in range(40)]
+    flat = np.array([term for terms in batch for term in terms], dtype=np.int32)
+    names = np.arange(len(batch) * NAMES, dtype=np.uint32).reshape(-1, NAMES)
+    sizes = np.array([len(terms) for terms in batch])
+    held = Stretch(sizes=sizes, terms=flat, codes=(flat * 5).astype(np.uint8), names=names)
+    for order in (list(range(len(batch))), rng.sample(range(len(batch)), len(batch))):
+        segment = build_segment(held, np.array(order))
+        for rows in ([4, 2, 9], list(range(3, 20)), [39]):
+            taken = read_rows(segment, np.array(rows))
+            given = [order.index(row) for row in rows]
+            assert taken.sizes.tolist() == [len(batch[place]) for place in given]
+            assert taken.terms.tolist() == [term for place in given for term in batch[place]]
+            assert taken.codes.tolist() == [term * 5 for place in given for term in batch[place]]
+            assert taken.names.tolist() == [names[place].tolist() for place in given]

@@ -1,4 +1,5 @@
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Generator
@@ -22,6 +23,8 @@ from toolcrib.sources.servers import open_server
 from toolcrib.sources.sse import EventReader
 from toolcrib.sources.supervisor import Pace
 
+pytestmark = pytest.mark.usefixtures("steady_loop")
+
 
 @contextmanager
 def bad(mode: str, *more: str) -> Generator[str]:
@@ -29,7 +32,7 @@ def bad(mode: str, *more: str) -> Generator[str]:
     command = [sys.executable, str(BAD), "--mode", mode, "--http", "127.0.0.1:0", *more]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        found = re.search(r"http://\S+", process.stdout.readline())
+        found = re.search(r"https?://\S+", process.stdout.readline())
         assert found
         try:
             yield found.group()
@@ -67,6 +70,19 @@ async def test_a_redirect_is_not_followed():
         async with Crib(upstream):
             await upstream.settled.wait()
             assert "redirects" in str(upstream.snapshot()[0].unavailable)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")
+@pytest.mark.parametrize("trust", [False, True])
+@pytest.mark.requirement("H2")
+async def test_a_certificate_that_nobody_vouches_for_ends_it_before_anything_is_said(trust: bool):
+    with bad("tls_bad") as url:
+        upstream = source(url, trust=trust, headers={"Authorization": "Bearer secret"})
+        async with Crib(upstream):
+            await upstream.settled.wait()
+            reason = str(upstream.snapshot()[0].unavailable).lower()
+    assert "certificate" in reason
+    assert not upstream.snapshot()[0].tools
 
 
 @pytest.mark.requirement("H1", "H2")

@@ -15,6 +15,8 @@ from toolcrib.sources.processes import Guard, marked_processes
 from toolcrib.sources.servers import open_server
 from toolcrib.sources.supervisor import Pace
 
+pytestmark = pytest.mark.usefixtures("steady_loop")
+
 BAD = Path(__file__).parents[1] / "fakes" / "bad_upstream.py"
 
 

@@ -186,6 +186,20 @@ async def test_tokens_that_others_can_read_are_not_used(browser: Browser, tmp_pa
             assert "chmod 600" in str(source.snapshot()[0].unavailable)
 
 
+@pytest.mark.requirement("K10")
+async def test_where_nothing_can_be_kept_the_sign_in_counts_until_the_end_of_the_process(
+    browser: Browser, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    (tmp_path / "toolcrib").write_text("a file where a directory should be")
+    async with oauth_service(Service()) as service, connected(service) as (crib, source):
+        await is_ready(source)
+        assert (await call(crib)).text == "hi"
+        service.expire_everything()
+        assert (await call(crib)).text == "hi"
+    assert (len(browser.opened), service.renewals) == (1, 1)
+    assert "cannot be kept" in caplog.text
+
+
 @pytest.mark.requirement("X17")
 async def test_a_file_that_holds_no_sign_in_is_made_anew(browser: Browser, tmp_path: Path):
     async with oauth_service(Service()) as service:

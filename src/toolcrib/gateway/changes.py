@@ -119,6 +119,13 @@ class ChangeFeed:
         for subscription in tuple(self._subscriptions):
             subscription.close()
 
+    def announce_all(self) -> None:
+        """Something changed that no server told of: everybody whose own lists changed is told."""
+        for source in self._crib.sources:
+            if isinstance(source, McpSource):
+                for event in _METHODS:
+                    self._changed(source, event, None)
+
     def _changed(self, source: McpSource, event: Event, uri: str | None) -> None:
         if event == "resource" and uri is not None:
             shown = f"{uri_prefix(source)}{uri}"

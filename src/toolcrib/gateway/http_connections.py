@@ -24,6 +24,7 @@ from toolcrib.limits import (
     PIPELINE_MAX,
     REQUEST_MAX_BYTES,
     REQUEST_READ_S,
+    WRITE_STALL_S,
 )
 
 logger = logging.getLogger("toolcrib.gateway")
@@ -42,12 +43,23 @@ class Application(Protocol):
         ...
 
 
+def connections_room() -> int:
+    """How many connections there may be: the last descriptors belong to servers, files and whoever is refused (K11)."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return CONNECTIONS_MAX
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CONNECTIONS_MAX if soft < 0 else min(CONNECTIONS_MAX, max(16, soft * 3 // 4 - 32))
+
+
 class HttpServer:
     """All connections of one application."""
 
     def __init__(self, app: Application) -> None:
         self.app = app
         self.writer = ResponseWriter()
+        self.room = connections_room()
         self.connections: set[Connection] = set()
         self._listening: asyncio.Server | None = None
         self._ticking: asyncio.TimerHandle | None = None
@@ -57,7 +69,7 @@ class HttpServer:
     async def listen(self, listener: socket.socket) -> None:
         """Serves the clients that come to a socket."""
         loop = asyncio.get_running_loop()
-        self._listening = await loop.create_server(lambda: Connection(self), sock=listener)
+        self._listening = await loop.create_server(lambda: Connection(self), sock=listener, backlog=CONNECTIONS_MAX)
         self._ticking = loop.call_later(_TICK_S, self._tick)
 
     async def close(self) -> None:
@@ -81,7 +93,7 @@ class HttpServer:
 
     def enter(self, connection: "Connection") -> bool:
         """Takes a new connection, if there is room for one."""
-        if len(self.connections) >= CONNECTIONS_MAX:
+        if len(self.connections) >= self.room:
             return False
         self.connections.add(connection)
         self._idle.clear()
@@ -114,6 +126,9 @@ class Connection(asyncio.Protocol):
         self._address = "?"
         self._since = self._loop.time()
         """When the request began that is being read, or the last reply ended."""
+        self._unread = 0
+        self._read_at = self._since
+        """What waited to be read at the last look, and when it last became less."""
         self._reply: Reply | None = None
         self._queue: deque[tuple[Take | Refused, bytes, bool, bool, bool]] = deque()
         """Whole requests that wait for the reply before theirs."""
@@ -282,7 +297,9 @@ class Connection(asyncio.Protocol):
 
     def tick(self, now: float) -> None:
         """Ends a silence: of a reply by a word, of a client by closing."""
-        if self._reply is not None:
+        if self._is_stalled(now):
+            self.abort()
+        elif self._reply is not None:
             self._reply.tick(now)
         elif self._reading and now - self._since > REQUEST_READ_S:
             self._refuse_now(Refused(408, "The request came too slowly."))
@@ -290,6 +307,14 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     # Inside
+
+    def _is_stalled(self, now: float) -> bool:
+        """Whether the client has read nothing for too long of what waits for it (F10)."""
+        unread = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        if unread == 0 or unread < self._unread:
+            self._read_at = now
+        self._unread = unread
+        return unread > 0 and now - self._read_at > WRITE_STALL_S
 
     def _judge(self, head: Head) -> Take | Refused:
         """What takes the body, or why it is not read."""

@@ -35,8 +35,13 @@ class Library:
         """The servers that a principal may use. One that sees single tools only has no prompts and resources."""
         if principal.scope.tools or principal.scope.read_only:
             return
+        held = self._crib.held_sources
         for source in self._crib.sources:
-            if isinstance(source, McpSource) and principal.scope.allows_toolset(source.name):
+            if (
+                isinstance(source, McpSource)
+                and principal.scope.allows_toolset(source.name)
+                and source.name not in held
+            ):
                 yield source
 
     # Lists
@@ -47,7 +52,7 @@ class Library:
         for source in self.servers(principal):
             for prompt in source.prompts:
                 name = _prompt_name(source, prompt)
-                if name is not None:
+                if name is not None and self._crib.intake.lets_through(prompt):
                     found.setdefault(name, {**prompt, "name": name})
         return list(found.values())
 
@@ -64,7 +69,7 @@ class Library:
         for source in self.servers(principal):
             for item in cast("tuple[JsonObject, ...]", getattr(source, kind)):
                 uri = item.get(key)
-                if isinstance(uri, str):
+                if isinstance(uri, str) and self._crib.intake.lets_through(item):
                     shown = f"{uri_prefix(source)}{uri}"
                     found.setdefault(shown, {**item, key: shown})
         return list(found.values())
@@ -124,7 +129,11 @@ class Library:
     def _find_prompt(self, principal: Principal, name: Json) -> tuple[McpSource, str]:
         for source in self.servers(principal):
             for prompt in source.prompts:
-                if isinstance(name, str) and _prompt_name(source, prompt) == name:
+                if (
+                    isinstance(name, str)
+                    and _prompt_name(source, prompt) == name
+                    and self._crib.intake.lets_through(prompt)
+                ):
                     return source, str(prompt["name"])
         raise RpcError(INVALID_PARAMS, "There is no prompt of that name.")
 

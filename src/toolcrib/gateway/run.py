@@ -17,6 +17,7 @@ from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError, RequiredToolsMissing
 from toolcrib.gateway.approvals import ClientApprover
 from toolcrib.gateway.changes import ChangeFeed
+from toolcrib.gateway.lock_watch import watch_lock
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
 from toolcrib.gateway.server import Gateway
 from toolcrib.gateway.starting import report_starts
@@ -88,7 +89,10 @@ async def run_gateway(options: Options) -> None:
             with suppress(NotImplementedError):
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
         _spare_the_collector()
-        telling = asyncio.ensure_future(report_starts(gateway.servers))
+        beside = [
+            asyncio.ensure_future(report_starts(gateway.servers)),
+            asyncio.ensure_future(watch_lock(crib, changes)),
+        ]
         try:
             await _require_tools(gateway, principal)
             if options.http is not None:
@@ -100,7 +104,8 @@ async def run_gateway(options: Options) -> None:
 
                 await serve_stdio(gateway, principal, changes, stop)
         finally:
-            telling.cancel()
+            for task in beside:
+                task.cancel()
             changes.close()
 
 

@@ -16,21 +16,25 @@ A definition that the lock approves as it stands is never held back by screening
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from toolcrib.alongside import common_ends
-from toolcrib.definitions import Fingerprint, Tool, Toolset
+from toolcrib.definitions import Fingerprint, Json, JsonObject, Tool, Toolset
 from toolcrib.errors import ConfigError
 from toolcrib.intake.findings import Finding
+from toolcrib.intake.freezing import freeze_tool
 from toolcrib.intake.pins import Drift, Lock, Offer, compare_launch, compare_toolset, is_pinned, read_lock
-from toolcrib.intake.screening import find_hard, screen_together, screen_toolset
+from toolcrib.intake.screening import find_hard, screen_together, screen_tool, screen_toolset
 from toolcrib.limits import SCREENED_KEPT
 from toolcrib.settings import PinMode, ScreeningMode
 
 logger = logging.getLogger("toolcrib")
+
+_PIECE = 4_000
+"""Characters of a prompt's or a resource's words that are looked at together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +84,14 @@ class Intake:
         self._stamp = self._stat()
         self._lock = self._read()
         self._verdicts: WeakKeyDictionary[Toolset, Verdict] = WeakKeyDictionary()
+        self._texts: dict[str, bool] = {}
         self._hard: dict[Fingerprint, tuple[Finding, ...]] = {}
         self._screened: WeakKeyDictionary[Toolset, Mapping[str, tuple[Finding, ...]]] = WeakKeyDictionary()
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the lock file is not the one that was read last."""
+        return self._stat() != self._stamp
 
     @property
     def lock(self) -> Lock | None:
@@ -121,6 +131,25 @@ class Intake:
         for name, findings in screen_together(foreign).items():
             found[name] = (*found.get(name, ()), *findings)
         return found
+
+    def lets_through(self, item: JsonObject) -> bool:
+        """Whether a prompt or a resource may be listed: its words are held to what those of a tool are (C1)."""
+        if self.screening not in {"hold", "strict"}:
+            return True
+        text = "\n".join(_strings(item))
+        known = self._texts.get(text)
+        if known is None:
+            if len(self._texts) > SCREENED_KEPT:
+                self._texts.clear()
+            known = self._texts[text] = not any(
+                self._finds_hard(text[at : at + _PIECE]) for at in range(0, len(text), _PIECE)
+            )
+        return known
+
+    def _finds_hard(self, text: str) -> bool:
+        tool = freeze_tool({"name": "item", "description": text}, toolset="mcp-item", origin="mcp")
+        found = screen_tool(tool)
+        return bool(found) if self.screening == "strict" else any(item.severity == "hard" for item in found)
 
     def _verdicts_on(
         self, offers: tuple[Offer, ...], lock: Lock | None, previous: Admission | None
@@ -203,6 +232,19 @@ class Intake:
         except OSError:
             return None
         return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _strings(value: Json) -> Iterator[str]:
+    """Every string of a value, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield key
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
 
 
 def tell(drift: Drift) -> str:

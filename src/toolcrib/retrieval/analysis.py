@@ -1,8 +1,8 @@
 """Turns a document into weighted terms, once per content.
 
 Every number here depends on the document alone: lengths are normalised against fixed pivots and not against
-the average of a catalog. So an analysed document can be kept by its digest, an index can take over what did
-not change, and the outcome is the same as that of a fresh build. What depends on the catalog (how rare a
+the average of a catalog. So an index can take over what did not change from the one before it, and the outcome is the
+same as that of a fresh build. What depends on the catalog (how rare a
 term is) is applied at query time.
 
 Invariant: a field counts for a bounded amount however often it repeats a word (saturation, length,
@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolcrib.limits import ANALYSED_MAX_DOCUMENTS, VOCABULARY_MAX_TERMS
+from toolcrib.limits import VOCABULARY_MAX_TERMS
 from toolcrib.retrieval.base import Document
-from toolcrib.retrieval.forward import NAMES, Forward, Stretch
+from toolcrib.retrieval.forward import NAMES, Stretch, joined
 from toolcrib.retrieval.numbering import Numbering
 from toolcrib.retrieval.text import normal_name, plain_name
 
@@ -113,20 +113,14 @@ def _texts(document: Document) -> tuple[str, str, str, str, str, str]:
 
 
 class Analyser:
-    """Analyses documents and keeps what came of it by digest.
+    """Turns documents into numbered terms with impacts; a number is never given anew."""
 
-    What is kept is one `Forward`: flat arrays with five bytes a term, so that 100,000 documents stay small.
-    """
-
-    __slots__ = ("_fields", "_numbering", "_rows", "_weights", "forward")
+    __slots__ = ("_fields", "_numbering", "_weights")
 
     def __init__(self, weights: FieldWeights) -> None:
         self._weights = weights
         self._fields = tuple(weights.fields[name] for name in FIELDS)
         self._numbering = Numbering()
-        self._rows: dict[str, int] = {}
-        self.forward = Forward()
-        """Everything that was analysed."""
 
     @property
     def vocabulary(self) -> Mapping[str, int]:
@@ -135,20 +129,15 @@ class Analyser:
 
     @property
     def full(self) -> bool:
-        """Whether the bounds are reached and a new analyser should take over."""
-        return len(self.vocabulary) > VOCABULARY_MAX_TERMS or len(self._rows) > ANALYSED_MAX_DOCUMENTS
+        """Whether the bound is reached and a new analyser should take over."""
+        return len(self.vocabulary) > VOCABULARY_MAX_TERMS
 
-    def analyse(self, documents: Sequence[Document]) -> NDArray[np.int64]:
-        """The rows of the documents in `forward`; those whose content was seen before are there already."""
-        rows = self._rows
-        missing = {document.digest: document for document in documents if document.digest not in rows}
-        news = tuple(missing.values())
-        for start in range(0, len(news), _BATCH):
-            batch = news[start : start + _BATCH]
-            first = self._append(batch)
-            rows.update(zip((document.digest for document in batch), range(first, first + len(batch)), strict=True))
+    def analyse(self, documents: Sequence[Document]) -> Stretch:
+        """What is to be known of the documents, in their order."""
+        starts = range(0, len(documents), _BATCH)
+        held = joined(self._analyse(documents[start : start + _BATCH]) for start in starts)
         self._numbering.rest()
-        return np.fromiter((rows[document.digest] for document in documents), dtype=np.int64, count=len(documents))
+        return held
 
     def family_numbers(self, key: str) -> tuple[int, ...]:
         """The numbers of all terms of a word family."""
@@ -171,7 +160,7 @@ class Analyser:
         parts["name_coverage"] = self._weights.coverage * covered / len(named) if named else 0.0
         return parts
 
-    def _append(self, batch: Sequence[Document]) -> int:
+    def _analyse(self, batch: Sequence[Document]) -> Stretch:
         """All terms of a batch in one array, sorted by document, term and field, and summed up there."""
         numbers, places = self._numbering.numbers(map(_texts, batch))
         lengths = np.bincount(places, minlength=len(batch) * len(FIELDS))
@@ -194,8 +183,7 @@ class Analyser:
         codes = (scale * np.sqrt(sums / (self._weights.saturation + sums) + cover) + 0.5).astype(np.uint8)
         terms = (keys[groups] >> _FIELD_BITS) & ((1 << bits) - 1)
         sizes = np.bincount(rows, minlength=len(batch))
-        held = Stretch(sizes=sizes, terms=terms.astype(np.int32), codes=codes, names=_name_hashes(batch))
-        return self.forward.append(held)
+        return Stretch(sizes=sizes, terms=terms.astype(np.int32), codes=codes, names=_name_hashes(batch))
 
     def _worth(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
         """What one occurrence in each field is worth, by the number of terms in it."""

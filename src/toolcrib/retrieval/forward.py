@@ -1,10 +1,7 @@
-"""What analysis found, document by document, in flat arrays that only ever grow.
+"""What analysis found, document by document, in flat arrays: five bytes a term and no object per document."""
 
-Five bytes a term and no object per document. A document is a row here, and stays that row.
-"""
-
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,57 +23,20 @@ class Stretch:
     """One row per document."""
 
 
-class Forward:
-    """All analysed documents of one analyser, in the blocks in which they came: nothing is ever moved."""
+def joined(parts: Iterable[Stretch]) -> Stretch:
+    """One stretch after the other.
 
-    __slots__ = ("_blocks", "_firsts", "_rows")
-
-    def __init__(self) -> None:
-        self._blocks: list[tuple[NDArray[np.int64], Stretch]] = []
-        """Where the terms of each document of a block start, and the block."""
-        self._firsts: list[int] = []
-        self._rows = 0
-
-    def append(self, held: Stretch) -> int:
-        """Takes documents in, and says in which row the first of them is."""
-        first = self._rows
-        self._blocks.append((np.concatenate(([0], np.cumsum(held.sizes))), held))
-        self._firsts.append(first)
-        self._rows += len(held.sizes)
-        return first
-
-    def take(self, rows: NDArray[np.int64]) -> Stretch:
-        """The documents of these rows, in this order."""
-        blocks = np.searchsorted(np.array(self._firsts, dtype=np.int64), rows, side="right") - 1
-        # Rows that follow each other in one block are taken as one.
-        borders = np.flatnonzero((np.diff(rows) != 1) | (np.diff(blocks) != 0)) + 1
-        parts = [NOTHING]
-        for start, stop in pairwise((0, *borders.tolist(), len(rows)) if len(rows) else ()):
-            number = int(blocks[start])
-            first = int(rows[start]) - self._firsts[number]
-            parts.append(_slice(*self._blocks[number], first, first + stop - start))
-        return Stretch(
-            sizes=np.concatenate([part.sizes for part in parts]),
-            terms=np.concatenate([part.terms for part in parts]),
-            codes=np.concatenate([part.codes for part in parts]),
-            names=np.concatenate([part.names for part in parts]),
-        )
-
-
-NOTHING = Stretch(
-    sizes=np.empty(0, dtype=np.int64),
-    terms=np.empty(0, dtype=np.int32),
-    codes=np.empty(0, dtype=np.uint8),
-    names=np.empty((0, NAMES), dtype=np.uint32),
-)
-"""No documents."""
-
-
-def _slice(starts: NDArray[np.int64], held: Stretch, first: int, stop: int) -> Stretch:
-    terms = slice(int(starts[first]), int(starts[stop]))
+    Parts may be made while they are joined: memory that holds many small arrays for a while is not given back.
+    """
+    sizes, terms, codes, names = bytearray(), bytearray(), bytearray(), bytearray()
+    for part in parts:
+        sizes += part.sizes.tobytes()
+        terms += part.terms.tobytes()
+        codes += part.codes.tobytes()
+        names += part.names.tobytes()
     return Stretch(
-        sizes=held.sizes[first:stop],
-        terms=held.terms[terms],
-        codes=held.codes[terms],
-        names=held.names[first:stop],
+        sizes=np.frombuffer(sizes, dtype=np.int64),
+        terms=np.frombuffer(terms, dtype=np.int32),
+        codes=np.frombuffer(codes, dtype=np.uint8),
+        names=np.frombuffer(names, dtype=np.uint32).reshape(-1, NAMES),
     )

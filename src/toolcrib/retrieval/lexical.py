@@ -21,8 +21,8 @@ from toolcrib.alongside import common_ends
 from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
 from toolcrib.retrieval.base import Document, Grouped, Hit, Ranking
-from toolcrib.retrieval.forward import Stretch
-from toolcrib.retrieval.postings import Floats, build_segment, count_terms
+from toolcrib.retrieval.forward import Stretch, joined
+from toolcrib.retrieval.postings import Floats, build_segment, count_terms, read_rows
 from toolcrib.retrieval.query import QueryWeights, Weigher, Word
 from toolcrib.retrieval.reading import Postings, SegmentReader
 from toolcrib.retrieval.selection import RIVAL_SHARE, select
@@ -42,11 +42,10 @@ class _Base:
     documents: tuple[Document, ...]
     """The documents of all groups."""
     reader: SegmentReader
-    analyser: Analyser
 
 
 class LexicalRetriever:
-    """Builds lexical indexes; keeps analysed documents by content, and the last whole build."""
+    """Builds lexical indexes; what the last whole build knows of a document is not found out again."""
 
     __slots__ = ("_analyser", "_base", "_impacts", "_lock", "_query", "_rival", "_spelling", "_weights")
 
@@ -89,15 +88,27 @@ class LexicalRetriever:
 
     def _build(self, groups: tuple[tuple[Document, ...], ...]) -> "_Parts":
         given = tuple(chain.from_iterable(groups))
-        reader = self._reader(given)
-        self._base = _Base(groups=groups, documents=given, reader=reader, analyser=self._analyser)
+        base = self._base
+        rows = {document.digest: row for row, document in enumerate(base.documents)} if base else {}
+        known = [(place, row) for place, document in enumerate(given) if (row := rows.pop(document.digest, -1)) >= 0]
+        if base and known:
+            places, taken = np.array(known).T
+            others = sorted(set(range(len(given))).difference(places.tolist()))
+            held = joined((read_rows(base.reader.segment, taken), self._analyse([given[place] for place in others])))
+            segment = build_segment(held, np.concatenate((places, np.array(others, dtype=np.int64))))
+        else:
+            segment = build_segment(self._analyse(given))
+        reader = SegmentReader(segment, self._impacts)
+        # A part of the base does not take its place: the whole, with one tool changed, may be asked for next.
+        if base is None or len(known) < len(given):
+            self._base = _Base(groups=groups, documents=given, reader=reader)
         return None, self._whole(reader), ByRow(given, ())
 
-    def _reader(self, documents: Sequence[Document]) -> SegmentReader:
-        return SegmentReader(build_segment(self._read(documents)), self._impacts)
+    def _analyse(self, documents: Sequence[Document]) -> Stretch:
+        return self._analyser.analyse(documents)
 
-    def _read(self, documents: Sequence[Document]) -> Stretch:
-        return self._analyser.forward.take(self._analyser.analyse(documents))
+    def _reader(self, documents: Sequence[Document]) -> SegmentReader:
+        return SegmentReader(build_segment(self._analyse(documents)), self._impacts)
 
     def _whole(self, reader: SegmentReader) -> Postings:
         return Postings(base=reader, added=self._reader(()), gone=np.empty(0, dtype=np.intp))
@@ -132,7 +143,7 @@ class LexicalRetriever:
             base=base.reader,
             added=self._reader(added),
             gone=np.array(gone, dtype=np.intp),
-            gone_terms=count_terms(self._read([old[row] for row in gone])),
+            gone_terms=count_terms(self._analyse([old[row] for row in gone])),
         )
         ends = np.arange(head), np.array(window, dtype=np.int64), np.arange(len(old) - tail, len(old))
         return np.concatenate(ends), postings, ByRow(old, tuple(added))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toolcrib.retrieval.forward import Stretch
+from toolcrib.retrieval.forward import NAMES, Stretch
 
 _ROW_SHIFT = 8
 _TERM_SHIFT = 40
@@ -43,12 +43,13 @@ class Segment:
         return slice(int(self.starts[number]), int(self.starts[number + 1]))
 
 
-def build_segment(held: Stretch) -> Segment:
-    """The postings of the given documents; row i is the i-th of them."""
+def build_segment(held: Stretch, rows: NDArray[np.int64] | None = None) -> Segment:
+    """The postings of the given documents; row i is the i-th of them, unless `rows` says which row each is."""
     count = len(held.sizes)
+    rows = np.arange(count) if rows is None else rows
     # Term, row and code in one integer: one sort, and nothing to gather after it. All of it in place: each further
     # array of this size would be memory that the process keeps.
-    packed = np.repeat(np.arange(count, dtype=np.int64) << _ROW_SHIFT, held.sizes)
+    packed = np.repeat(rows << _ROW_SHIFT, held.sizes)
     packed += held.terms * np.int64(1 << _TERM_SHIFT)
     packed += held.codes
     packed.sort()
@@ -56,12 +57,34 @@ def build_segment(held: Stretch) -> Segment:
     starts = np.searchsorted(packed, np.arange(widest + 1, dtype=np.int64) << _TERM_SHIFT).astype(np.int32)
     codes = packed.astype(np.uint8)
     packed >>= _ROW_SHIFT
+    names = np.empty((NAMES, count), dtype=np.uint32)
+    names[:, rows] = held.names.T
     return Segment(
         rows=count,
         starts=starts,
         documents=packed.astype(np.int32),  # the lower 32 bits: the term is cut off
         codes=codes,
-        names=np.ascontiguousarray(held.names.T),
+        names=names,
+    )
+
+
+def read_rows(segment: Segment, rows: NDArray[np.int64]) -> Stretch:
+    """What went into the segment for these rows, in this order: postings lose nothing."""
+    places = np.full(segment.rows, -1, dtype=np.int64)
+    places[rows] = np.arange(len(rows))
+    packed = places[segment.documents]
+    wanted = packed >= 0
+    terms = np.repeat(np.arange(len(segment.starts) - 1, dtype=np.int64), np.diff(segment.starts))
+    packed <<= _TERM_SHIFT
+    packed += terms << _ROW_SHIFT
+    packed += segment.codes
+    packed = packed[wanted]
+    packed.sort()
+    return Stretch(
+        sizes=np.bincount(packed >> _TERM_SHIFT, minlength=len(rows)),
+        terms=(packed >> _ROW_SHIFT).astype(np.int32),
+        codes=packed.astype(np.uint8),
+        names=segment.names.T[rows],
     )
 
 

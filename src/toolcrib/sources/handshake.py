@@ -31,6 +31,9 @@ META_LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 META_SERVER = "io.modelcontextprotocol/serverInfo"
 META_SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
+_ITEMS_ON_LOOP = 100
+_BYTES_ON_LOOP = 128 * 1024
+
 LEGACY_CAPABILITIES: JsonObject = {"sampling": {}, "elicitation": {"form": {}, "url": {}}}
 """What an old server may ask for: it is passed to the client behind the call, or refused."""
 
@@ -149,6 +152,13 @@ class Listed:
     digest: str
     problem: str | None = None
     """Why reading ended before the list did."""
+    size: int = 0
+    """Bytes of the answers."""
+
+    @property
+    def is_light(self) -> bool:
+        """Whether it can be worked on without leaving the event loop: a few milliseconds."""
+        return len(self.items) <= _ITEMS_ON_LOOP and self.size <= _BYTES_ON_LOOP
 
 
 async def read_list(link: Link, peer: Peer, method: str, key: str, *, known: str | None = None) -> Listed | None:
@@ -165,7 +175,7 @@ async def read_list(link: Link, peer: Peer, method: str, key: str, *, known: str
         pages.append(raw)
         if known is not None and len(pages) == 1 and fingerprint_of(raw) == known and b'"nextCursor"' not in raw:
             return None
-        answer = read_json(raw)
+        answer = read_json(raw) if len(raw) <= _BYTES_ON_LOOP else await asyncio.to_thread(read_json, raw)
         found = answer.get(key)
         if not isinstance(found, list):
             raise RpcError(-32603, f"its answer to {method} has no list of {key}")
@@ -178,4 +188,4 @@ async def read_list(link: Link, peer: Peer, method: str, key: str, *, known: str
             break
         cursors.add(cursor)
         params = {"cursor": cursor}
-    return Listed(items=tuple(items), digest=fingerprint_of(*pages), problem=problem)
+    return Listed(items=tuple(items), digest=fingerprint_of(*pages), problem=problem, size=sum(map(len, pages)))

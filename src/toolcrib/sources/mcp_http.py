@@ -7,6 +7,7 @@ one client sent never becomes part of a header except where the protocol says so
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -59,6 +60,7 @@ async def open_link(
     """A link to the server. Raises `SourceUnavailable`."""
     address = require_url(name, url, trust=entry.trust)
     connection = httpx2.AsyncClient(
+        verify=await _certificates(),
         headers={**headers, "accept-encoding": "identity"},
         follow_redirects=False,
         timeout=_TIMEOUT,
@@ -71,6 +73,16 @@ async def open_link(
         await link.open()
         return link
     return HttpLink(name, address, connection, listener=listener)
+
+
+_kept: dict[str, ssl.SSLContext] = {}
+
+
+async def _certificates() -> ssl.SSLContext:
+    """Whom to trust: read once for all servers, and off the loop, because it takes longer than others should wait."""
+    if "all" not in _kept:
+        _kept["all"] = await asyncio.to_thread(httpx2.create_ssl_context)
+    return _kept["all"]
 
 
 class HttpLink(Link):

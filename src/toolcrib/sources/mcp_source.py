@@ -24,7 +24,7 @@ from toolcrib.intake.pins import Launch
 from toolcrib.limits import IDLE_STOP_S, INPUT_ROUNDS, REFRESH_EVERY_S
 from toolcrib.sources.base import build_toolset, freeze_toolset
 from toolcrib.sources.choosing import EVERYTHING, Choice, choose
-from toolcrib.sources.handshake import Peer, modern_headers, read_list
+from toolcrib.sources.handshake import Listed, Peer, modern_headers, read_list
 from toolcrib.sources.json_rpc import RpcError
 from toolcrib.sources.link import Link, Listener, read_head, read_json
 from toolcrib.sources.mcp_headers import param_headers
@@ -46,8 +46,6 @@ _CHANGES: Mapping[str, Event] = {
     "notifications/prompts/list_changed": "prompts",
     "notifications/resources/list_changed": "resources",
 }
-_FREEZE_ON_LOOP = 100
-"""Definitions that are frozen without leaving the event loop: a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -405,12 +403,8 @@ class McpSource:
         listed = await read_list(link, peer, "tools/list", "tools", known=self._digests.get("tools"))
         if listed is None or listed.digest == self._digests.get("tools"):
             return
-        usable, unusable = choose(self.name, listed.items, self.options.choice)
-        if len(usable) <= _FREEZE_ON_LOOP:
-            toolset = freeze_toolset(self.name, usable, origin="mcp", prefix=self.prefix)
-        else:
-            toolset = await asyncio.to_thread(freeze_toolset, self.name, usable, origin="mcp", prefix=self.prefix)
-        skipped = [*toolset.skipped, *unusable]
+        toolset, reported = self._freeze(listed) if listed.is_light else await asyncio.to_thread(self._freeze, listed)
+        skipped = [*toolset.skipped, *reported]
         if listed.problem:
             skipped.append(Skipped(toolset=toolset.name, name="*", reason=listed.problem))
         self._digests["tools"] = listed.digest
@@ -430,6 +424,11 @@ class McpSource:
             )
         )
         self._tell("tools", None)
+
+    def _freeze(self, listed: Listed) -> tuple[Toolset, list[Skipped]]:
+        """The tools of a list, and what has to be reported of it."""
+        usable, reported = choose(self.name, listed.items, self.options.choice)
+        return freeze_toolset(self.name, usable, origin="mcp", prefix=self.prefix), reported
 
     def _note_waiting(self, reason: str) -> None:
         """Somebody has to do something first: nobody else waits for it."""

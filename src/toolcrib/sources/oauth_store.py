@@ -61,6 +61,8 @@ class FileStorage:
     def __init__(self, url: str, directory: Path, *, clock: Callable[[], float] = time.time) -> None:
         self.path = directory / f"{hashlib.sha256(url.encode()).hexdigest()[:32]}.json"
         self._clock = clock
+        self._unkept: Stored | None = None
+        """What could not be written."""
 
     # What the SDK asks of a storage
 
@@ -102,8 +104,12 @@ class FileStorage:
     @asynccontextmanager
     async def alone(self, patience: Patience) -> AsyncGenerator[None]:
         """Keeps other gateways of this user from renewing or signing in at the same time."""
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(self.path.with_suffix(".lock"), os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor = os.open(self.path.with_suffix(".lock"), os.O_WRONLY | os.O_CREAT, 0o600)
+        except OSError:
+            yield
+            return
         try:
             if not _is_locked(descriptor):
                 with patience.person("another gateway signs in there"):
@@ -120,13 +126,22 @@ class FileStorage:
             if os.name == "posix" and facts.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
                 raise SourceUnavailable(f"others can read its tokens: run `chmod 600 {self.path}`, or delete the file")
             return msgspec.json.decode(self.path.read_bytes(), type=Stored)
-        except FileNotFoundError:
-            return Stored()
+        except OSError:
+            return self._unkept or Stored()
         except msgspec.DecodeError:
             logger.warning("%s: holds no sign-in; it is made anew", self.path)
             return Stored()
 
     def _write(self, stored: Stored) -> None:
+        try:
+            self._replace(stored)
+            self._unkept = None
+        except OSError as error:
+            # Whoever is signed in stays so until the end of this process (K10).
+            logger.warning("%s: a sign-in cannot be kept: %s", self.path, error.strerror or error)
+            self._unkept = stored
+
+    def _replace(self, stored: Stored) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,0 +1,82 @@
+"""However and whenever serving ends, it ends."""
+
+import asyncio
+import contextlib
+import random
+import socket
+
+import orjson
+import pytest
+from tests.fakes.memory_upstream import MemoryServer
+from tests.gateway.clients import META
+
+from toolcrib.crib import Crib
+from toolcrib.gateway.changes import ChangeFeed
+from toolcrib.gateway.http import serve_http
+from toolcrib.gateway.profiles import Profiles
+from toolcrib.gateway.run import Options
+from toolcrib.gateway.server import Gateway
+from toolcrib.settings import Settings
+
+TIMES = 60
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+async def hang(params: object) -> None:
+    await asyncio.Event().wait()
+
+
+async def knock(port: int, rng: random.Random) -> None:
+    """A client that comes, says nothing, a part, a whole request that is never answered, and may not read."""
+    with contextlib.suppress(OSError):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        params = {"name": "one__echo", "arguments": {}, "_meta": META}
+        body = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        head = (
+            "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: */*\r\n"
+            "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: one__echo\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        message = head.encode() + body
+        writer.write(message[: rng.choice((0, 30, len(head) + 5, len(message)))])
+        try:
+            await asyncio.Event().wait()
+        finally:
+            writer.close()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.requirement("K12")
+async def test_serving_ends_whenever_it_is_cancelled_or_told_to_stop(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("toolcrib.gateway.http_connections.DRAIN_S", 0.05)
+    rng = random.Random(7)
+    for number in range(TIMES):
+        crib = Crib(MemoryServer(tools__call=hang).source("one"), core=())
+        gateway, stop = Gateway(crib, Profiles({})), asyncio.Event()
+        async with crib:
+            changes, port = ChangeFeed(crib), free_port()
+            options = Options(http=f"127.0.0.1:{port}", allow_unauthenticated=True)
+            serving = asyncio.create_task(serve_http(gateway, changes, options, Settings(), stop))
+            clients = [asyncio.create_task(knock(port, rng)) for _ in range(rng.randrange(6))]
+            for _ in range(rng.randrange(30)):
+                await asyncio.sleep(0)
+            await asyncio.sleep(rng.choice((0, 0.002, 0.02)))
+            if number % 2:
+                stop.set()
+            else:
+                serving.cancel()
+            done, _ = await asyncio.wait({serving}, timeout=5)
+            assert done, f"it did not end (round {number})"
+            for client in clients:
+                client.cancel()
+            await asyncio.gather(serving, *clients, return_exceptions=True)
+            assert not is_open(port)
