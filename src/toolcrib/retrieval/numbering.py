@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.limits import FIELD_MAX_RUNS, RUN_MEMO_MAX_RUNS, TERM_MAX_CHARS
-from toolcrib.retrieval.text import BORDER, ascii_runs, has_plain_runs, run_terms, runs_of, word_forms
+from toolcrib.retrieval.text import BORDER, ascii_runs, family, has_plain_runs, possible_forms, run_terms, runs_of
 
 Numbers = NDArray[np.int32]
 
@@ -52,7 +52,8 @@ class Numbering:
 
     def family_numbers(self, key: str) -> tuple[int, ...]:
         """The numbers of all terms of a word family: its key first if that is a word of it, then as first seen."""
-        numbers = [number for form in word_forms(key) if (number := self.vocabulary.get(form)) is not None]
+        known = self.vocabulary
+        numbers = [known[form] for form in possible_forms(key) if form in known and family(form) == key]
         return (*numbers[:1], *sorted(numbers[1:])) if key in self.vocabulary else tuple(sorted(numbers))
 
 

@@ -119,15 +119,15 @@ def family(term: str) -> str:
     return word
 
 
-def word_forms(key: str) -> list[str]:
-    """Every word whose `family` is the key, the key itself first if it is one of them."""
+def possible_forms(key: str) -> dict[str, None]:
+    """Every word whose `family` can be the key, the key itself first; of some it is another one."""
     stems = (key, key + "e")
     # The last letter may have been doubled before the ending of a verb.
     verbs = [stem + ending for stem in stems for ending in ("", "ing", "ed", stem[-1:] + "ing", stem[-1:] + "ed")]
     words = [verb + ending for verb in verbs for ending in ("", "s", "es")]
     if key.endswith("y"):
         words.append(key[:-1] + "ies")
-    return [word for word in dict.fromkeys(words) if family(word) == key]
+    return dict.fromkeys(words)
 
 
 def _without_verb_ending(word: str, stem: str) -> str:
