@@ -32,21 +32,32 @@ class Cohort:
     @classmethod
     def load(cls, model: StaticModel, directory: Path = MODEL_DIRECTORY) -> "Cohort | None":
         """The centres that belong to the model; `None` if there are none, and abstention is then weaker."""
-        try:
-            with np.load(directory / _FILE, allow_pickle=False) as archive:
-                version = bytes(archive["version"]).decode()
-                codes = np.asarray(archive["codes"], dtype=np.int8)
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            return None
-        if version != table_mark(model) or codes.ndim != 2 or codes.shape[1] != model.dimensions:
-            return None
-        return cls(model=model, centres=unit(codes))
+        centres = read_centres(directory / _FILE, table_mark(model), model.dimensions)
+        return None if centres is None else cls(model=model, centres=centres)
 
     def nearness(self, query: str) -> float:
         """How near the query is to the few abilities at large that are nearest to it."""
-        scores = np.einsum("ij,j->i", self.centres, self.model.embed_query(query))
-        few = min(_NEAREST, len(scores))
-        return float(np.partition(scores, len(scores) - few)[len(scores) - few :].mean()) if few else 0.0
+        return nearness_to(self.centres, self.model.embed_query(query))
+
+
+def read_centres(path: Path, mark: str, dimensions: int) -> Floats | None:
+    """The centres of a file, if they belong to the model of that mark."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            version = bytes(archive["version"]).decode()
+            codes = np.asarray(archive["codes"], dtype=np.int8)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+    if version != mark or codes.ndim != 2 or codes.shape[1] != dimensions:
+        return None
+    return unit(codes)
+
+
+def nearness_to(centres: Floats, vector: Floats) -> float:
+    """How near a vector is to the few centres that are nearest to it."""
+    scores = np.einsum("ij,j->i", centres, vector)
+    few = min(_NEAREST, len(scores))
+    return float(np.partition(scores, len(scores) - few)[len(scores) - few :].mean()) if few else 0.0
 
 
 def table_mark(model: StaticModel) -> str:

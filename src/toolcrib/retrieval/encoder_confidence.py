@@ -7,7 +7,6 @@ Invariant: here and elsewhere are measured by the same models. A query that the 
 or the model is not read yet) is measured by the table on both sides.
 """
 
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +14,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from toolcrib.retrieval.cohort import Cohort
+from toolcrib.retrieval.cohort import Cohort, nearness_to, read_centres
 from toolcrib.retrieval.confidence import Calibration, Line
 from toolcrib.retrieval.encoder import DIMENSIONS, MARK
-from toolcrib.retrieval.semantic import MODEL_DIRECTORY, unit
+from toolcrib.retrieval.semantic import MODEL_DIRECTORY
 
 Floats = NDArray[np.float32]
 _FILE = "encoder_cohort.npz"
-_NEAREST = 3
 
 ENCODER_CALIBRATION = Calibration(
     first_right=Line(nearest=9.6, elsewhere=-5.72, words=-0.01, lead=4.69, offset=-3.62),
@@ -52,15 +50,8 @@ class EncoderCohort:
         directory: Path = MODEL_DIRECTORY,
     ) -> "EncoderCohort | None":
         """The centres that belong to the encoder; `None` if there are none, and abstention is then weaker."""
-        try:
-            with np.load(directory / _FILE, allow_pickle=False) as archive:
-                mark = bytes(archive["version"]).decode()
-                codes = np.asarray(archive["codes"], dtype=np.int8)
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            return None
-        if mark != MARK or codes.ndim != 2 or codes.shape[1] != DIMENSIONS:
-            return None
-        return cls(static=static, ask=ask, share=share, centres=unit(codes))
+        centres = read_centres(directory / _FILE, MARK, DIMENSIONS)
+        return None if centres is None else cls(static=static, ask=ask, share=share, centres=centres)
 
     def nearness(self, query: str) -> float:
         """How near the query is to the few abilities at large that are nearest to it."""
@@ -68,7 +59,4 @@ class EncoderCohort:
         vector = self.ask(query)
         if vector is None:
             return table
-        scores = np.einsum("ij,j->i", self.centres, vector)
-        few = min(_NEAREST, len(scores))
-        encoder = float(np.partition(scores, len(scores) - few)[len(scores) - few :].mean()) if few else table
-        return (1.0 - self.share) * table + self.share * encoder
+        return (1.0 - self.share) * table + self.share * nearness_to(self.centres, vector)
