@@ -194,11 +194,13 @@ def query_words(queries: Sequence[str]) -> list[str]:
 
 def shape_of(value: Json, depth: int = 0) -> Json:
     """Keys, types and lengths of a value: enough to see what went wrong, too little to leak what it was."""
-    if isinstance(value, dict | Mapping):
+    if isinstance(value, str):
+        return f"string({len(value)})"
+    if isinstance(value, Mapping):
         if depth >= _SHAPE_DEPTH:
             return f"object({len(value)})"
         items = list(value.items())[:_SHAPE_KEYS]
         return {str(key)[:64]: shape_of(item, depth + 1) for key, item in items}
     if isinstance(value, list):
         return f"array({len(value)})"
-    return f"string({len(value)})" if isinstance(value, str) else kind_of(value)
+    return kind_of(value)

@@ -204,7 +204,7 @@ class Session:
         current = selection.catalog.get(tool.name) or next(
             (item for item in selection.visible if item.name == tool.name), None
         )
-        if current is None or current != tool:
+        if current is not tool and current != tool:
             raise not_available(tool.name)
         return self._crib.runner_of(tool)
 

@@ -12,7 +12,7 @@ import socket
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
@@ -241,14 +241,13 @@ class HttpApp:
             self._notified(session, envelope.method, params)
             reply.send(202)
         else:
-            exchange = ClientExchange(client, params, reply)
-            reply.run(self._cancellable(session, identifier, envelope.method, params, exchange), identifier)
+            reply.run(self._cancellable(session, identifier, envelope.method, params, reply), identifier)
 
     async def _cancellable(
-        self, session: HttpSession, identifier: Identifier, method: str, params: JsonObject, exchange: ClientExchange
+        self, session: HttpSession, identifier: Identifier, method: str, params: JsonObject, reply: Reply
     ) -> bytes:
-        task = asyncio.current_task()
-        session.running[identifier] = cast("asyncio.Task[object]", task)
+        session.running[identifier] = cast("asyncio.Task[object]", reply.task)
+        exchange = ClientExchange(session.client, params, reply)
         try:
             return await self._gateway.answer(session.client, method, params, exchange)
         except asyncio.CancelledError:
@@ -300,6 +299,7 @@ def _require_types(headers: Mapping[str, str]) -> None:
         raise Refused(406, "Accept both application/json and text/event-stream.")
 
 
+@lru_cache(maxsize=64)
 def _host_of(value: str) -> str:
     """The host of a `Host` header without its port; nothing for what is no plain name or address."""
     if any(char in value for char in "/?#@\\ ,") or not value.isascii():

@@ -139,6 +139,9 @@ class Connection(asyncio.Protocol):
         self._target = b""
         self._fields: list[Field] = []
         self._method = ""
+        self._said: tuple[str, bytes, list[Field]] | None = None
+        self._head = Head(method="", path="", headers={})
+        """The last head, and what it was read from."""
         self._verdict: Take | Refused | None = None
         self._answered = False
         self._body: list[bytes] = []
@@ -146,7 +149,7 @@ class Connection(asyncio.Protocol):
         self._reading = False
 
     @property
-    def task(self) -> "asyncio.Task[bytes] | None":
+    def task(self) -> "asyncio.Task[None] | None":
         """What the client waits for now."""
         return self._reply.task if self._reply is not None else None
 
@@ -222,9 +225,7 @@ class Connection(asyncio.Protocol):
         """The head is whole: the request is judged."""
         self._in_head = False
         self._method = self._parser.get_method().decode("latin-1")
-        head = build_head(
-            self._fields, method=self._method, target=self._target.decode("latin-1"), address=self._address
-        )
+        head = self._read_head()
         verdict = self._verdict = self._judge(head)
         if self._reply is not None or self._queue:
             return
@@ -259,6 +260,16 @@ class Connection(asyncio.Protocol):
                 self._transport.pause_reading()
             return
         self._start(*item)
+
+    def _read_head(self) -> Head:
+        """The head; a client that says the same as before has the same one."""
+        said = (self._method, self._target, self._fields)
+        if said != self._said:
+            self._said = said
+            self._head = build_head(
+                self._fields, method=self._method, target=self._target.decode("latin-1"), address=self._address
+            )
+        return self._head
 
     # What a reply does
 
@@ -354,6 +365,7 @@ class Connection(asyncio.Protocol):
         return Reply(
             self,
             self._server.writer,
+            self._loop,
             now=self._since,
             keep_alive=keep_alive and not self._retired,
             chunked=chunked,

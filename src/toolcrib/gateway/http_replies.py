@@ -73,21 +73,30 @@ class Reply:
     """One response, written once: as a whole, or as a stream of events."""
 
     def __init__(
-        self, line: Line, writer: ResponseWriter, *, now: float, keep_alive: bool, chunked: bool, bodiless: bool
+        self,
+        line: Line,
+        writer: ResponseWriter,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        now: float,
+        keep_alive: bool,
+        chunked: bool,
+        bodiless: bool,
     ) -> None:
         self.keep_alive = keep_alive
         self.closed = False
         """Whether nothing more can be sent."""
-        self.task: asyncio.Task[bytes] | None = None
+        self.task: asyncio.Task[None] | None = None
         """What the client waits for."""
+        self._loop = loop
+        self._work: Coroutine[Any, Any, bytes] | None = None
+        """What has not begun yet."""
         self._line = line
         self._writer = writer
         self._chunked = chunked
         self._bodiless = bodiless
         self._streaming = False
         self._waiting: list[bytes] = []
-        self._identifier: Identifier = 0
-        self._statuses: Mapping[int, int] = {}
         self._written_at = now
 
     # What an application does
@@ -113,10 +122,8 @@ class Reply:
         self, work: Coroutine[Any, Any, bytes], identifier: Identifier, *, statuses: Mapping[int, int] | None = None
     ) -> None:
         """Runs the work and answers with its result; it is cancelled if the client goes away."""
-        self._identifier = identifier
-        self._statuses = statuses or {}
-        self.task = asyncio.get_running_loop().create_task(work)
-        self.task.add_done_callback(self._settle)
+        self._work = work
+        self.task = self._loop.create_task(self._answer(work, identifier, statuses or {}))
 
     def begin_stream(self) -> None:
         """Begins a stream; nothing of it is an answer yet."""
@@ -169,6 +176,8 @@ class Reply:
         self._waiting.clear()
         if self.task is not None and not self.task.done():
             self.task.cancel()
+        if self._work is not None:  # cancelled before its first step: nobody else ends it
+            self._work.close()
 
     def tick(self, now: float) -> None:
         """Says something after a long silence, so that no proxy takes the connection for dead."""
@@ -187,21 +196,23 @@ class Reply:
         self.closed = True
         self._line.finish(keep_alive=self.keep_alive)
 
-    def _settle(self, task: "asyncio.Task[bytes]") -> None:
-        if task.cancelled():
+    async def _answer(
+        self, work: Coroutine[Any, Any, bytes], identifier: Identifier, statuses: Mapping[int, int]
+    ) -> None:
+        self._work = None
+        try:
+            status, body = 200, result_line(identifier, await work)
+        except RpcError as error:
+            status, body = statuses.get(error.code, 200), error_line(identifier, error)
+        except asyncio.CancelledError:
             if not self.closed:
                 self._line.abort()
                 self.closed = True
-            return
-        error = task.exception()
-        if error is None:
-            status, body = 200, result_line(self._identifier, task.result())
-        elif isinstance(error, RpcError):
-            status, body = self._statuses.get(error.code, 200), error_line(self._identifier, error)
-        else:
-            logger.error("a request failed", exc_info=error)
+            raise
+        except Exception:
+            logger.exception("a request failed")
             failure = RpcError(INTERNAL_ERROR, "The gateway failed; its log says why.")
-            status, body = 500, error_line(self._identifier, failure)
+            status, body = 500, error_line(identifier, failure)
         if self.closed:
             return
         if not self._streaming:
