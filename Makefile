@@ -31,9 +31,9 @@ test-adapters: $(VENV)-adapters/.ready ## the adapters and their examples, with 
 	$(VENV)-adapters/bin/basedpyright --pythonpath $(VENV)-adapters/bin/python $(FRAMEWORKS)
 	$(VENV)-adapters/bin/python -m pytest -q tests/adapters
 
-test-clients: $(VENV)-clients/.ready ## other people's clients in front of the gateway: the official SDK, the Inspector, FastMCP, raw sockets
+test-clients: $(VENV)-clients/.ready ## FastMCP's client in front of the gateway (the SDK's, the Inspector and raw sockets are in `make test`)
 	unshare --user --map-root-user --net sh -c 'ip link set lo up; exec "$$@"' sh \
-		$(VENV)-clients/bin/python -m pytest -q -W default tests/in_front
+		$(VENV)-clients/bin/python -m pytest -q -W default tests/in_front/test_fastmcp.py
 
 $(VENV)-clients/.ready: requirements-dev.lock pyproject.toml
 	@test -x $(VENV)-clients/bin/python || $(PYTHON) -m venv $(VENV)-clients
