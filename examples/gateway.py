@@ -29,7 +29,7 @@ from toolcrib.definitions import JsonObject
 from toolcrib.gateway.approvals import ClientApprover
 from toolcrib.gateway.auth import TokenFile
 from toolcrib.gateway.changes import ChangeFeed
-from toolcrib.gateway.desk import Desk
+from toolcrib.gateway.desk import ApprovalDesk
 from toolcrib.gateway.http import serve_http
 from toolcrib.gateway.profiles import Profiles
 from toolcrib.gateway.run import Options, use_fast_loop
@@ -148,7 +148,7 @@ async def main(port: int, *, checking: bool) -> None:
         settings = build_settings(settings_of(tokens))
         token, _ = TokenFile(tokens).create("this-machine", profile="default", days=1)
         sources = (*open_servers(settings), *stdlib_toolsets())
-        crib = Crib(*sources, settings=settings, core=(), approver=ClientApprover(desk=Desk()))
+        crib = Crib(*sources, settings=settings, core=(), approver=ClientApprover(desk=ApprovalDesk()))
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(NotImplementedError):

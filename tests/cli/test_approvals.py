@@ -5,11 +5,11 @@ from pathlib import Path
 from tests.cli.terminal import toolcrib
 from tests.gateway.test_desk import asked
 
-from toolcrib.gateway.desk import Desk
+from toolcrib.gateway.desk import ApprovalDesk
 
 
 def test_the_list_shows_what_waits_and_a_refusal_takes_it_off(home: Path) -> None:
-    desk = Desk()
+    desk = ApprovalDesk()
     assert desk.directory.is_relative_to(home)
     assert "No call waits" in toolcrib("approvals", "list").stdout
     number = desk.ask(asked(repo="a")).id

@@ -13,7 +13,7 @@ import orjson
 from toolcrib.crib import Crib
 from toolcrib.gateway.approvals import ClientApprover
 from toolcrib.gateway.changes import ChangeFeed
-from toolcrib.gateway.desk import Desk
+from toolcrib.gateway.desk import ApprovalDesk
 from toolcrib.gateway.profiles import Profiles
 from toolcrib.gateway.server import Gateway
 from toolcrib.gateway.stdio import StdioServer
@@ -86,7 +86,7 @@ async def gateway_client(
     desk: Path = NO_DESK,
 ) -> AsyncGenerator[RawClient]:
     """A client of a gateway over these sources."""
-    crib = Crib(*sources, settings=settings, core=(), approver=ClientApprover(desk=Desk(desk)), lock=lock)
+    crib = Crib(*sources, settings=settings, core=(), approver=ClientApprover(desk=ApprovalDesk(desk)), lock=lock)
     gateway = Gateway(crib, Profiles({"test": profile or ProfileSettings()}))
     async with crib:
         changes = ChangeFeed(crib)

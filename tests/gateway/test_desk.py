@@ -13,7 +13,7 @@ from tests.gateway.clients import gateway_client
 from toolcrib.definitions import Call
 from toolcrib.errors import ApprovalRequired, ConfigError
 from toolcrib.execution.approval import ApprovalRequest, binding_of
-from toolcrib.gateway.desk import Desk
+from toolcrib.gateway.desk import ApprovalDesk
 from toolcrib.limits import APPROVAL_TTL_S, APPROVALS_PENDING
 from toolcrib.settings import ApprovalSettings, Settings
 
@@ -50,14 +50,14 @@ async def test_a_client_that_cannot_ask_is_refused_with_the_command_that_lets_th
 
 @pytest.mark.requirement("B4", "L6")
 def test_of_many_that_take_one_agreement_one_gets_it(tmp_path: Path) -> None:
-    desk, request = Desk(tmp_path / "desk"), asked(repo="a")
+    desk, request = ApprovalDesk(tmp_path / "desk"), asked(repo="a")
     assert desk.grant(desk.ask(request))
-    assert [Desk(desk.directory).take(request.binding) for _ in range(5)] == [True, False, False, False, False]
+    assert [ApprovalDesk(desk.directory).take(request.binding) for _ in range(5)] == [True, False, False, False, False]
 
 
 @pytest.mark.requirement("B3")
 def test_an_agreement_counts_for_one_principal_and_one_set_of_arguments(tmp_path: Path) -> None:
-    desk = Desk(tmp_path / "desk")
+    desk = ApprovalDesk(tmp_path / "desk")
     desk.grant(desk.ask(asked(repo="a")))
     assert not desk.take(asked(repo="b").binding)
     assert not desk.take(asked("you", repo="a").binding)
@@ -66,7 +66,7 @@ def test_an_agreement_counts_for_one_principal_and_one_set_of_arguments(tmp_path
 
 def test_an_agreement_and_a_question_end_with_their_time(tmp_path: Path) -> None:
     now = [1000.0]
-    desk = Desk(tmp_path / "desk", clock=lambda: now[0])
+    desk = ApprovalDesk(tmp_path / "desk", clock=lambda: now[0])
     desk.grant(desk.ask(asked(repo="a")))
     desk.ask(asked(repo="b"))
     now[0] += APPROVAL_TTL_S + 1
@@ -76,7 +76,7 @@ def test_an_agreement_and_a_question_end_with_their_time(tmp_path: Path) -> None
 
 
 def test_nobody_is_worn_down_by_a_spray_of_questions(tmp_path: Path) -> None:
-    desk = Desk(tmp_path / "desk")
+    desk = ApprovalDesk(tmp_path / "desk")
     for number in range(APPROVALS_PENDING):
         desk.ask(asked(number=number))
     desk.ask(asked(number=0))
@@ -87,13 +87,13 @@ def test_nobody_is_worn_down_by_a_spray_of_questions(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("B9")
 def test_what_could_mislead_a_reader_is_written_out_and_long_arguments_are_cut(tmp_path: Path) -> None:
-    shown = Desk(tmp_path / "desk").ask(asked(text="a\u202eb" + "x" * 5_000)).arguments
+    shown = ApprovalDesk(tmp_path / "desk").ask(asked(text="a\u202eb" + "x" * 5_000)).arguments
     assert "\u202e" not in shown
     assert shown.endswith("characters)")
 
 
 def test_what_others_could_have_written_counts_for_nothing(tmp_path: Path) -> None:
-    desk, request = Desk(tmp_path / "desk"), asked()
+    desk, request = ApprovalDesk(tmp_path / "desk"), asked()
     desk.grant(desk.ask(request))
     desk.directory.chmod(0o777)
     assert not desk.take(request.binding)
@@ -102,7 +102,7 @@ def test_what_others_could_have_written_counts_for_nothing(tmp_path: Path) -> No
 
 
 def test_broken_files_are_no_agreement(tmp_path: Path) -> None:
-    desk, request = Desk(tmp_path / "desk"), asked()
+    desk, request = ApprovalDesk(tmp_path / "desk"), asked()
     path = desk.directory / f"{desk.ask(request).id}.granted"
     path.write_text("{", encoding="utf-8")
     assert not desk.take(request.binding)

@@ -9,7 +9,7 @@ import typer
 from toolcrib.cli.output import open_console, print_json
 
 if TYPE_CHECKING:
-    from toolcrib.gateway.desk import Desk, Waiting
+    from toolcrib.gateway.desk import ApprovalDesk, Waiting
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Number = Annotated[str, typer.Argument(metavar="ID", help="The id that the refusal named.")]
@@ -29,9 +29,9 @@ def list_waiting(json: Json = False) -> None:
 
     Example: toolcrib approvals list
     """
-    from toolcrib.gateway.desk import Desk
+    from toolcrib.gateway.desk import ApprovalDesk
 
-    waiting = Desk().waiting()
+    waiting = ApprovalDesk().waiting()
     if json:
         print_json([_fields(item) for item in waiting])
         return
@@ -70,10 +70,10 @@ def refuse(number: Number) -> None:
     typer.echo(f"Refused: {item.tool}.")
 
 
-def _find(number: str) -> "tuple[Desk, Waiting]":
-    from toolcrib.gateway.desk import Desk
+def _find(number: str) -> "tuple[ApprovalDesk, Waiting]":
+    from toolcrib.gateway.desk import ApprovalDesk
 
-    desk = Desk()
+    desk = ApprovalDesk()
     item = desk.find(number)
     if item is None:
         raise _gone(number)

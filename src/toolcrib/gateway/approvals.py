@@ -16,7 +16,7 @@ import orjson
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, CallError, ConfigError
 from toolcrib.execution.approval import ApprovalRequest
-from toolcrib.gateway.desk import Desk, show_arguments
+from toolcrib.gateway.desk import ApprovalDesk, show_arguments
 from toolcrib.gateway.relay import ClientExchange
 from toolcrib.limits import APPROVAL_TTL_S
 from toolcrib.sources.json_rpc import RpcError
@@ -44,7 +44,7 @@ class InputNeeded(CallError):
 class ClientApprover:
     """Asks whoever sits behind the client that called."""
 
-    def __init__(self, *, desk: Desk, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, *, desk: ApprovalDesk, clock: Callable[[], float] = time.time) -> None:
         self._desk = desk
         self._clock = clock
         self._key = secrets.token_bytes(32)

@@ -59,7 +59,7 @@ def show_arguments(request: ApprovalRequest) -> str:
     return cut if len(cut) == len(shown) else f"{cut}… ({len(shown)} characters)"
 
 
-class Desk:
+class ApprovalDesk:
     """The questions of one directory."""
 
     def __init__(self, directory: Path | None = None, *, clock: Callable[[], float] = time.time) -> None:

@@ -17,7 +17,7 @@ from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError, RequiredToolsMissing
 from toolcrib.gateway.approvals import ClientApprover
 from toolcrib.gateway.changes import ChangeFeed
-from toolcrib.gateway.desk import Desk
+from toolcrib.gateway.desk import ApprovalDesk
 from toolcrib.gateway.lock_watch import watch_lock
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
 from toolcrib.gateway.server import Gateway
@@ -64,7 +64,9 @@ def gateway_settings(loaded: Loaded) -> Settings:
 def open_gateway(settings: Settings, *, lock: Path | None = None) -> tuple[Crib, Gateway]:
     """The crib of these settings, and a gateway over it. Raises `ConfigError`."""
     core = settings.tools.core or ()
-    crib = Crib(*open_sources(settings), settings=settings, core=core, approver=ClientApprover(desk=Desk()), lock=lock)
+    crib = Crib(
+        *open_sources(settings), settings=settings, core=core, approver=ClientApprover(desk=ApprovalDesk()), lock=lock
+    )
     profiles = Profiles(settings.profiles)
     profiles.check(crib)
     return crib, Gateway(crib, profiles)
