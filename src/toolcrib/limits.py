@@ -324,6 +324,8 @@ SIGN_IN_AGAIN_S = 600.0
 """Seconds after a refused sign-in during which no page is opened again."""
 SIGN_IN_BODY_MAX_BYTES = 256 * 1024
 """One response of an authorization server: metadata and tokens are a few kilobytes."""
+SIGN_IN_TRIES_MAX = 3
+"""Tokens tried for one request: ours, one that somebody else renewed meanwhile, and one that is renewed for it."""
 LIST_S = 30.0
 """Seconds for one page of a list."""
 RESTART_MIN_S = 1.0

@@ -11,12 +11,17 @@ from typing import Any, Literal
 import httpx2
 import msgspec
 import pytest
+from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
+from pydantic import AnyHttpUrl, AnyUrl
 from tests.fakes.memory_upstream import eventually
 from tests.fakes.oauth_service import Service, oauth_service
 
 from toolcrib.crib import Crib
 from toolcrib.settings import ServerSettings
 from toolcrib.sources.mcp_source import McpSource
+from toolcrib.sources.oauth import open_oauth
+from toolcrib.sources.oauth_store import FileStorage, default_directory
+from toolcrib.sources.patience import Patience
 from toolcrib.sources.processes import Guard
 from toolcrib.sources.servers import open_server
 from toolcrib.sources.supervisor import Pace
@@ -210,3 +215,33 @@ async def test_a_file_that_holds_no_sign_in_is_made_anew(browser: Browser, tmp_p
             await is_ready(source)
     assert len(browser.opened) == 2
     assert msgspec.json.decode(token_file(tmp_path).read_bytes())["tokens"]["access_token"] in service.access
+
+
+@pytest.mark.requirement("X17")
+async def test_a_token_that_another_gateway_renewed_and_that_ended_as_well_is_renewed_again(browser: Browser):
+    server, issuer = "http://127.0.0.1:9/mcp", "http://127.0.0.1:10"
+    theirs = FileStorage(server, default_directory())
+    await theirs.set_tokens(OAuthToken(access_token="first", refresh_token="r1", expires_in=60))
+    await theirs.set_client_info(OAuthClientInformationFull(client_id="us", redirect_uris=[AnyUrl(f"{issuer}/back")]))
+    theirs.keep_places(
+        OAuthMetadata(
+            issuer=AnyHttpUrl(issuer),
+            authorization_endpoint=AnyHttpUrl(f"{issuer}/authorize"),
+            token_endpoint=AnyHttpUrl(f"{issuer}/token"),
+        ),
+        None,
+    )
+    request = httpx2.Request("POST", server)
+    flow = open_oauth("protected", server, Patience()).async_auth_flow(request)
+
+    assert (await anext(flow)).headers["authorization"] == "Bearer first"
+    await theirs.set_tokens(OAuthToken(access_token="second", refresh_token="r2", expires_in=60))
+    assert (await flow.asend(httpx2.Response(401, request=request))).headers["authorization"] == "Bearer second"
+    renewal = await flow.asend(httpx2.Response(401, request=request))
+    assert (str(renewal.url), b"refresh_token=r2" in renewal.content) == (f"{issuer}/token", True)
+    answer = {"access_token": "third", "token_type": "Bearer", "refresh_token": "r3", "expires_in": 60}
+    again = await flow.asend(httpx2.Response(200, json=answer, request=renewal))
+    assert (again is request, again.headers["authorization"]) == (True, "Bearer third")
+    with pytest.raises(StopAsyncIteration):
+        await flow.asend(httpx2.Response(401, request=request))
+    assert browser.opened == []

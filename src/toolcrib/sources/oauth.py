@@ -8,6 +8,7 @@ may not name. One server's tokens are its own, and no client of the gateway ever
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import cast
 
 import httpx2
@@ -15,7 +16,7 @@ from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.shared.auth import OAuthClientMetadata
 
 from toolcrib.errors import SourceProtocolError, SourceUnavailable
-from toolcrib.limits import SIGN_IN_BODY_MAX_BYTES
+from toolcrib.limits import SIGN_IN_BODY_MAX_BYTES, SIGN_IN_TRIES_MAX
 from toolcrib.sources.addresses import Neighbourhood
 from toolcrib.sources.oauth_browser import BrowserFlow
 from toolcrib.sources.oauth_store import FileStorage, default_directory
@@ -55,41 +56,57 @@ class SignIn(httpx2.Auth):
         )
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Sends the request with a token; renews it or has somebody sign in where the server wants that."""
+        """Sends the request with a token; renews it or has somebody sign in where the server wants that.
+
+        A token that somebody else renewed meanwhile can have ended, too, before it is sent: then it is looked at again.
+        """
         await self._load()
         refused, wants_more = "", False
-        token = self._good_token()
-        if token is not None:
+        for _ in range(SIGN_IN_TRIES_MAX):
+            renewed = False
+            if self._good_token() in (None, refused):
+                # One gateway at a time: a renewal that two begin with the same token is refused to the second.
+                async with self._storage.alone(self._patience):
+                    await self._load()
+                    if renewed := self._good_token() in (None, refused):
+                        renewal, last = self._renewal(request, refused, wants_more=wants_more), None
+                        async with aclosing(renewal):
+                            outgoing = await anext(renewal, None)
+                            while outgoing is not None:
+                                last = outgoing
+                                outgoing = await _send(renewal, (yield outgoing))
+                        if last is request:
+                            return
+                        self._keep()
+            token = self._good_token() or ""
             response = yield _with_token(request, token)
             wants_more = response.status_code == 403 and _WANTS_MORE in response.headers.get("www-authenticate", "")
-            if response.status_code != 401 and not wants_more:
+            if renewed or (response.status_code != 401 and not wants_more):
                 return
             refused = token
-        # One gateway at a time: a renewal that two begin with the same token is refused to the second.
-        async with self._storage.alone(self._patience):
             await self._load()
-            token = self._good_token()
-            if token is None or token == refused:
-                context = self._provider.context
-                if refused and not wants_more and context.can_refresh_token():
-                    context.token_expiry_time = _PAST
-                flow = self._provider.async_auth_flow(request)
-                try:
-                    outgoing = await anext(flow)
-                    while outgoing is not request or wants_more or self._good_token() in (None, refused):
-                        response = yield outgoing
-                        outgoing = await flow.asend(response)
-                except StopAsyncIteration:
-                    return
-                except SourceUnavailable as error:
-                    raise SourceProtocolError(str(error)) from None
-                except OAuthFlowError as error:
-                    raise SourceProtocolError(f"its sign-in failed: {_one_line(error)}") from None
-                finally:
-                    await flow.aclose()
-                self._keep()
-                token = self._good_token()
-        yield _with_token(request, token or "")
+
+    async def _renewal(
+        self, request: httpx2.Request, refused: str, *, wants_more: bool
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """What the SDK sends for a better token; with the request itself last if it could not be had before."""
+        context = self._provider.context
+        if refused and not wants_more and context.can_refresh_token():
+            context.token_expiry_time = _PAST
+        flow = self._provider.async_auth_flow(request)
+        try:
+            outgoing = await anext(flow)
+            while outgoing is not request or wants_more or self._good_token() in (None, refused):
+                response = yield outgoing
+                outgoing = await flow.asend(response)
+        except StopAsyncIteration:
+            return
+        except SourceUnavailable as error:
+            raise SourceProtocolError(str(error)) from None
+        except OAuthFlowError as error:
+            raise SourceProtocolError(f"its sign-in failed: {_one_line(error)}") from None
+        finally:
+            await flow.aclose()
 
     # What an HTTP client calls for every request and response
 
@@ -159,6 +176,16 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+async def _send(
+    flow: AsyncGenerator[httpx2.Request, httpx2.Response], response: httpx2.Response
+) -> httpx2.Request | None:
+    """The next request of a flow, or None at its end."""
+    try:
+        return await flow.asend(response)
+    except StopAsyncIteration:
+        return None
 
 
 def _with_token(request: httpx2.Request, token: str) -> httpx2.Request:
