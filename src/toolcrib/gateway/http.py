@@ -158,7 +158,7 @@ class HttpApp:
             require_distinct_keys(body, envelope, params)
             meta = params.get("_meta")
             version = head.headers.get("mcp-protocol-version")
-            if version == MODERN_VERSION or (isinstance(meta, Mapping) and META_VERSION in meta):
+            if version == MODERN_VERSION or (meta is not None and isinstance(meta, Mapping) and META_VERSION in meta):
                 self._modern(head, principal, envelope, identifier, params, reply)
             else:
                 self._legacy(head.headers, principal, envelope, identifier, params, reply)
