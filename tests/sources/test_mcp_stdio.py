@@ -1,5 +1,6 @@
 import asyncio
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -218,6 +219,26 @@ def _is_zombie(pid: int) -> bool:
 def test_no_process_carries_a_mark_that_nobody_gave():
     assert not list(marked_processes("nobody"))
     assert os.getpid() not in list(marked_processes(""))
+
+
+@pytest.mark.requirement("K1")
+async def test_a_guard_that_is_slow_to_end_does_not_keep_the_end_of_a_server_from_being_told():
+    class Slow:
+        stdin = None
+
+        def wait(self, timeout: float) -> int:
+            raise subprocess.TimeoutExpired("sh", timeout)
+
+    guard = Guard()
+    source = bad("exit_on_call", guard=guard)
+    crib = Crib(source)
+    async with crib:
+        await source.settled.wait()
+        real, guard._process = guard._process, Slow()
+        result = await crib.session().call("bad__echo", {"message": "hello"})
+        assert "exited with code 3" in result.text
+    assert real is not None
+    real.communicate(b"x\n")
 
 
 async def test_a_program_that_does_not_exist_is_a_reason():
