@@ -340,6 +340,8 @@ REFRESH_EVERY_S = 1.0
 """Seconds between two refreshes of one server's lists, however often it says that they changed."""
 TERMINATE_S = 2.0
 """Seconds between closing a server's input, the polite signal and the final one."""
+EXIT_CODE_S = 2.0
+"""Seconds after the end of a server's output in which its exit code, which says more, still counts as the reason."""
 DRAIN_S = 10.0
 """Seconds that calls under way may take to end when the gateway is told to stop."""
 SSE_PING_S = 15.0
