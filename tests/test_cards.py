@@ -11,7 +11,7 @@ from toolcrib.intake.freezing import freeze_tool
 
 def test_a_card_knows_its_size() -> None:
     card = make_card(freeze_tool(definition("ünlock", "Öffnet die Tür."), toolset="mcp-door", origin="mcp"))
-    assert card.chars == len(orjson.dumps(card.entry).decode())
+    assert card.tokens == -(-len(orjson.dumps(card.entry).decode()) // 4)
     assert card.schema_chars == 0
 
 

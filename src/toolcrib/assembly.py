@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import cast
 
 import orjson
+from msgspec import Struct
 
 from toolcrib.bridge import LISTING_INTRO, bridge_tools
 from toolcrib.catalog import Catalog
@@ -51,6 +52,11 @@ class Assembly:
         return self.decision.defer
 
     @cached_property
+    def account(self) -> str:
+        """The decision in words, for the feed."""
+        return str(self.decision)
+
+    @cached_property
     def tokens(self) -> int:
         """What the array costs on every turn."""
         return estimate_tokens(sum(tool.chars for tool in self.tools))
@@ -81,8 +87,10 @@ class Changes:
         return bool(self.added or self.removed or self.changed)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Turn:
+_NO_CHANGES = Changes()
+
+
+class Turn(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """What one turn gives to the model."""
 
     assembly: Assembly
@@ -124,7 +132,7 @@ class Turn:
 
     def rebased(self) -> "Turn":
         """The same turn with the fresh array: costs the prompt cache once."""
-        return Turn(assembly=self.current, current=self.current, dialect=self.dialect, changes=Changes(), notice=None)
+        return Turn(assembly=self.current, current=self.current, dialect=self.dialect, changes=_NO_CHANGES, notice=None)
 
 
 class Assemblies:
@@ -212,7 +220,7 @@ def require_core(visible: Iterable[Tool], tools: Sequence[Tool], core: CoreSet) 
 def build_turn(current: Assembly, *, dialect: DialectName, previous: Turn | None) -> Turn:
     """The turn that follows `previous`: its bytes, and what changed since."""
     if previous is None:
-        return Turn(assembly=current, current=current, dialect=dialect, changes=Changes(), notice=None)
+        return Turn(assembly=current, current=current, dialect=dialect, changes=_NO_CHANGES, notice=None)
     changes = compare_catalogs(previous.current.catalog, current.catalog)
     return Turn(
         assembly=previous.assembly,
@@ -226,7 +234,7 @@ def build_turn(current: Assembly, *, dialect: DialectName, previous: Turn | None
 def compare_catalogs(before: Catalog, after: Catalog) -> Changes:
     """What came, went and changed. Toolsets that are the same object are not looked into."""
     if before is after:
-        return Changes()
+        return _NO_CHANGES
     same = {id(toolset) for toolset in before.toolsets} & {id(toolset) for toolset in after.toolsets}
     old = _tools_by_name(before, same)
     new = _tools_by_name(after, same)

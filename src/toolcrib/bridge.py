@@ -157,7 +157,7 @@ def read_search(raw: JsonObject) -> Search:
     value = raw.get("query", raw.get("queries"))
     items = value if isinstance(value, list) else [value]
     lines = [line.strip() for item in items if isinstance(item, str) for line in item.splitlines()]
-    queries = tuple(dict.fromkeys(line for line in lines if line))
+    queries = tuple(dict.fromkeys([line for line in lines if line]))
     if not queries:
         raise InvalidCall("`query` is blank: say in a few words what you need done.")
     if len(queries) > QUERIES_PER_SEARCH:

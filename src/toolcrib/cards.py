@@ -13,6 +13,7 @@ from toolcrib.intake.naming import fold
 from toolcrib.limits import CACHE_CARDS, HIT_DESCRIPTION_MAX_CHARS
 from toolcrib.listing import first_sentence
 from toolcrib.retrieval.signature import build_signature, compact_parameters
+from toolcrib.tokens import estimate_tokens
 
 
 class Card(NamedTuple):
@@ -20,8 +21,8 @@ class Card(NamedTuple):
 
     entry: JsonObject
     """The entry of `matches`; nothing in it can be changed but itself, so a copy is yours."""
-    chars: int
-    """Characters of the entry as JSON."""
+    tokens: int
+    """What the entry costs."""
     twin: tuple[str, bytes]
     """What the same tool on another server has in common with it."""
     schema_chars: int
@@ -56,7 +57,7 @@ def make_card(tool: Tool) -> Card:
     }
     return Card(
         entry=entry,
-        chars=json_chars(orjson.dumps(entry)),
+        tokens=estimate_tokens(json_chars(orjson.dumps(entry))),
         twin=(fold(tool.leaf), tool.schema),
         schema_chars=0 if signature.exact else json_chars(orjson.dumps(compact_parameters(tool))),
     )

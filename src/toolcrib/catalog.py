@@ -64,9 +64,10 @@ class Catalog:
                     return tool
         return None
 
-    def toolset_of(self, tool: Tool) -> Toolset:
-        """The snapshot that holds the tool."""
-        return self._by_toolset[tool.toolset]
+    @cached_property
+    def unavailable(self) -> Mapping[str, str]:
+        """Toolsets whose tools cannot be called now, with the reason."""
+        return {toolset.name: toolset.unavailable for toolset in self.toolsets if toolset.unavailable}
 
     def resolve(self, name: str) -> Resolution:
         """What the name means: exactly, by its short form, or in another case or with other separators."""
@@ -85,10 +86,6 @@ class Catalog:
         for toolset in self.toolsets:
             groups[toolset.prefix].append(toolset)
         return groups
-
-    @cached_property
-    def _by_toolset(self) -> Mapping[str, Toolset]:
-        return {toolset.name: toolset for toolset in self.toolsets}
 
     @cached_property
     def _by_leaf(self) -> Mapping[str, tuple[Tool, ...]]:

@@ -318,7 +318,7 @@ class Crib:
                 session=session.id,
                 principal=session.principal,
                 tokens=turn.assembly.tokens,
-                reason=str(decision),
+                reason=assembly.account,
                 detail={"notice": turn.notice} if turn.notice else None,
                 at=self.activity.now(),
             )

@@ -6,11 +6,11 @@ best ones their whole schema while the answer stays small (X3), and a hit that w
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import orjson
+from msgspec import Struct
 
 from toolcrib.alongside import Alongside
 from toolcrib.bridge import TOOL_CALL, TOOL_DESCRIBE, Describe, Search
@@ -30,6 +30,8 @@ from toolcrib.tokens import estimate_tokens
 _SCHEMA_COMFORT_TOKENS = 300
 """Below this size an answer may grow by the schemas of further hits; the first hit's may take the whole budget."""
 
+_PARAMETERS_KEY_CHARS = len(',"parameters":')
+
 _TOOLSETS_NAMED = 20
 
 
@@ -41,8 +43,7 @@ class RetrieverFactory(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchAnswer:
+class SearchAnswer(Struct, frozen=True, kw_only=True):
     """What the model reads, and what the guard and the feed need to know of it."""
 
     body: JsonObject
@@ -65,33 +66,31 @@ class _Found(NamedTuple):
     """Which of the queries it answers."""
 
 
-@dataclass(slots=True)
-class _Shown:
+class _Shown(NamedTuple):
     """A hit on its way into the answer."""
 
-    found: _Found
+    tool: Tool
+    needs: tuple[int, ...]
     card: Card
-    twins: list[str]
+    twins: list[Json]
     """Names of the same tool on other servers."""
-
-    @property
-    def tool(self) -> Tool:
-        return self.found.tool
 
     def brief(self) -> JsonObject:
         """The entry of a tool that was shown before."""
-        return self._with_twins({"name": self.tool.name, "shown_before": True})
+        match: JsonObject = {"name": self.tool.name, "shown_before": True}
+        if self.twins:
+            match["same_as"] = self.twins
+        return match
 
-    def full(self, catalog: Catalog, *, several: bool) -> JsonObject:
+    def full(self, unavailable: Mapping[str, str], *, several: bool) -> JsonObject:
         """The entry with everything that the model needs for a call."""
         match = self.card.entry.copy()
         if several:
-            match["for"] = list(self.found.needs)
-        return self._with_twins(_marked(match, catalog.toolset_of(self.tool)))
-
-    def _with_twins(self, match: JsonObject) -> JsonObject:
+            match["for"] = list(self.needs)
+        if self.tool.toolset in unavailable:
+            match["unavailable"] = unavailable[self.tool.toolset]
         if self.twins:
-            match["same_as"] = list[Json](self.twins)
+            match["same_as"] = self.twins
         return match
 
 
@@ -171,7 +170,8 @@ class Discovery:
             "description": tool.description,
             "parameters": tool.parameters,
         }
-        return _marked(body, catalog.toolset_of(tool))
+        reason = catalog.unavailable.get(tool.toolset)
+        return {**body, "unavailable": reason} if reason else body
 
     def _limit(self, asked: int | None) -> int:
         settings = self._settings
@@ -222,10 +222,11 @@ class Discovery:
         matches: list[JsonObject] = []
         used = estimate_tokens(_size(body)) + 5
         groups = self._grouped(found)
+        unavailable, several = catalog.unavailable, len(queries) > 1
         for item in groups:
-            match = item.brief() if item.tool.name in known else item.full(catalog, several=len(queries) > 1)
+            match = item.brief() if item.tool.name in known else item.full(unavailable, several=several)
             # A card of its own size, unless something was added or left out.
-            cost = estimate_tokens(item.card.chars if len(match) == len(item.card.entry) else _size(match))
+            cost = item.card.tokens if len(match) == len(item.card.entry) else estimate_tokens(_size(match))
             if matches and used + cost > budget:
                 body["more"] = len(groups) - len(matches)
                 break
@@ -238,13 +239,14 @@ class Discovery:
     def _grouped(self, found: Sequence[_Found]) -> list[_Shown]:
         """What is shown: the same tool on other servers is shown once, with its twins' names."""
         groups: dict[tuple[str, bytes], _Shown] = {}
-        for item in found:
-            card = self._cards.of(item.tool)
+        card_of = self._cards.of
+        for tool, _, needs in found:
+            card = card_of(tool)
             first = groups.get(card.twin)
             if first is None:
-                groups[card.twin] = _Shown(item, card, [])
+                groups[card.twin] = _Shown(tool, needs, card, [])
             else:
-                first.twins.append(item.tool.name)
+                first.twins.append(tool.name)
         return list(groups.values())
 
 
@@ -253,7 +255,7 @@ def _attach_schemas(matches: Sequence[JsonObject], shown: Sequence[_Shown], used
     for rank, (match, item) in enumerate(zip(matches, shown, strict=False)):
         if match.get("complete") is not False:
             continue
-        more = estimate_tokens(item.card.schema_chars + len(',"parameters":'))
+        more = estimate_tokens(item.card.schema_chars + _PARAMETERS_KEY_CHARS)
         if used + more <= (budget if rank == 0 else min(budget, _SCHEMA_COMFORT_TOKENS)):
             match["parameters"] = compact_parameters(item.tool)
             match["complete"] = True
@@ -309,10 +311,6 @@ def refusal(guard: ProgressGuard, stale: int) -> SearchRefused:
     else:
         text = f"{stale} searches found nothing. The ability is not in this session; answer the user without it."
     return SearchRefused(text, extra={"found": list(names)} if names else None)
-
-
-def _marked(body: JsonObject, toolset: Toolset) -> JsonObject:
-    return {**body, "unavailable": toolset.unavailable} if toolset.unavailable else body
 
 
 def _size(body: JsonObject) -> int:

@@ -6,10 +6,9 @@ shorter, then firmer, then searching is refused with the next legal step. Using 
 count again. Everything depends on the sequence of searches and uses alone: no clock, no randomness.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from toolcrib.definitions import JsonObject, canonical_json, fingerprint_of
 from toolcrib.intake.naming import fold
@@ -26,8 +25,7 @@ _FILLERS = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(NamedTuple):
     """How to answer a search."""
 
     stance: Stance
@@ -41,7 +39,7 @@ class ProgressGuard:
     def __init__(self) -> None:
         self._stale = 0
         self._unused = 0
-        self._needs: list[frozenset[str]] = []
+        self._needs: list[str] = []
         self._shown: set[str] = set()
         self._leads: set[str] = set()
         self._described: set[str] = set()
@@ -53,7 +51,7 @@ class ProgressGuard:
         """Names that this session has been shown since it last changed its catalog."""
         return frozenset(self._shown)
 
-    def before_search(self, queries: Iterable[str], catalog: object) -> Verdict:
+    def before_search(self, queries: Sequence[str], catalog: object) -> Verdict:
         """How firmly to answer, before anything is searched."""
         if catalog != self._catalog:
             # Another catalog: what was said about the old one does not count.
@@ -64,25 +62,23 @@ class ProgressGuard:
         if self._stale >= SEARCHES_STALE or self._unused >= SEARCHES_UNUSED:
             self._stale += 1
             return Verdict(stance="refuse", stale=self._stale)
-        repeated = all(self._is_known(_words(query)) for query in queries)
+        repeated = bool(self._needs) and all(map(self._is_known, queries))
         stale = self._stale + (1 if repeated else 0)
         stance: Stance = "full" if stale == 0 else "short" if stale <= SEARCHES_SHORT else "firm"
         return Verdict(stance=stance, stale=stale)
 
-    def after_search(self, queries: Iterable[str], names: Iterable[str]) -> None:
+    def after_search(self, queries: Sequence[str], names: Sequence[str]) -> None:
         """Takes note of what a search asked and showed."""
-        needs = [_words(query) for query in queries]
-        found = list(names)
-        rephrased = all(self._is_known(need) for need in needs)
+        rephrased = bool(self._needs) and all(map(self._is_known, queries))
         # Tools fill up the end of earlier answers: what a search is about is what it puts first.
-        fresh = bool(set(found) - self._shown) or (bool(found) and found[0] not in self._leads)
-        self._leads.update(found[:1])
+        fresh = not self._shown.issuperset(names) or not self._leads.issuperset(names[:1])
+        self._leads.update(names[:1])
         if rephrased or not fresh:
             self._stale += 1
         else:
             self._unused += 1
-        self._needs = [*self._needs, *needs][-64:]
-        self._shown.update(found)
+        self._needs = [*self._needs, *queries][-64:]
+        self._shown.update(names)
 
     def note_described(self, names: Iterable[str]) -> None:
         """A found tool was described: progress the first time, a repetition after that."""
@@ -108,11 +104,12 @@ class ProgressGuard:
         self._unused = 0
         self._needs.clear()
 
-    def _is_known(self, need: frozenset[str]) -> bool:
-        return any(_likeness(need, known) > _REPHRASED for known in self._needs)
+    def _is_known(self, query: str) -> bool:
+        need = _words(query)
+        return any(_likeness(need, _words(known)) > _REPHRASED for known in self._needs)
 
 
-@lru_cache(64)
+@lru_cache(128)
 def _words(query: str) -> frozenset[str]:
     words = frozenset(fold(word).removesuffix("s") for word in query.replace("_", " ").replace("-", " ").split())
     return (words - _FILLERS) or words

@@ -7,9 +7,11 @@ not a failure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple, Protocol, overload
+
+from msgspec import Struct, field
 
 
 class Document(Protocol):
@@ -101,8 +103,7 @@ class Grouped(Sequence[Document]):
         return tuple(self)[index]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class Hit(Struct, frozen=True, kw_only=True):
     """One document of a ranking."""
 
     key: str
@@ -111,8 +112,7 @@ class Hit:
     """What each field and stage gave to the score; filled when the search was asked to explain."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
+class Ranking(Struct, frozen=True, kw_only=True):
     """What a search found, best first."""
 
     hits: tuple[Hit, ...]

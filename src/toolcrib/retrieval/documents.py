@@ -6,7 +6,6 @@ schema is at hand, and reading the few of its keywords that matter costs less th
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 import msgspec
@@ -20,8 +19,7 @@ _NESTED_MAX_DEPTH = 6
 _ENUM_MAX_VALUES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class ToolDocument:
+class ToolDocument(msgspec.Struct, frozen=True, gc=False):
     """The document of one tool: its own words are the tool's, so it takes next to no memory."""
 
     tool: Tool

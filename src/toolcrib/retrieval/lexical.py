@@ -226,11 +226,7 @@ class LexicalIndex:
         if not found:
             return self.by_substring(query, limit)
         hits = [
-            Hit(
-                key=document.key,
-                score=score,
-                evidence=self.evidence(document, match, score) if explain else {},
-            )
+            Hit(key=document.key, score=score, evidence=self.evidence(document, match, score) if explain else {})
             for score, document in found
         ]
         return Ranking(hits=tuple(hits), abstained=False, confidence=lexical_confidence(match, found[0][0]))

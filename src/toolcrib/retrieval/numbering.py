@@ -53,8 +53,11 @@ class Numbering:
     def family_numbers(self, key: str) -> tuple[int, ...]:
         """The numbers of all terms of a word family: its key first if that is a word of it, then as first seen."""
         known = self.vocabulary
-        numbers = [known[form] for form in possible_forms(key) if form in known and family(form) == key]
-        return (*numbers[:1], *sorted(numbers[1:])) if key in self.vocabulary else tuple(sorted(numbers))
+        forms = [form for form in possible_forms(key) if form in known]
+        if not forms:
+            return ()
+        numbers = [known[form] for form in dict.fromkeys(forms) if family(form) == key]
+        return (*numbers[:1], *sorted(numbers[1:])) if key in known else tuple(sorted(numbers))
 
 
 class _Runs(dict[bytes, int]):

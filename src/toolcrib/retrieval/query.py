@@ -12,9 +12,12 @@ Invariant: weights depend on the query and on counts of living rows alone.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
-from toolcrib.limits import QUERY_MAX_TERMS, QUERY_WORDS_CACHED
+from msgspec import Struct
+
+from toolcrib.limits import QUERY_MAX_TERMS, QUERY_WORDS_CACHED, TERM_MAX_CHARS
 from toolcrib.retrieval.analysis import Analyser
 from toolcrib.retrieval.reading import Postings
 from toolcrib.retrieval.salience import GRAMMATICAL, salience_table
@@ -43,8 +46,7 @@ class QueryWeights:
     """Word families that count less than in full."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class Word(Struct, frozen=True, kw_only=True):
     """One word of a query."""
 
     text: str
@@ -73,23 +75,21 @@ class Weigher:
         """The words of a query with everything in the index that answers to them."""
         terms = query_terms(query)[:QUERY_MAX_TERMS]
         unique = dict.fromkeys(terms)
-        found = [self._word(term) for term in unique]
-        if self._weights.joined:
-            for first, second in pairwise(terms):
-                whole = first + second
-                if whole not in unique:
-                    numbers = self._forms(whole, family(whole), self._weights.joined)
-                    if numbers:
-                        found.append(Word(text=whole, mass=0.0, numbers=numbers, telling=False))
+        seen, scale = self._seen, self._weights.joined
+        found = [seen.get(term) or self._remember(term) for term in unique]
+        for first, second in pairwise(terms) if scale else ():
+            whole = first + second
+            if whole not in unique:
+                numbers = self._forms(whole, family(whole), scale)
+                if numbers:
+                    found.append(Word(text=whole, mass=0.0, numbers=numbers, telling=False))
         return found
 
-    def _word(self, term: str) -> Word:
-        known = self._seen.get(term)
-        if known is None:
-            if len(self._seen) >= QUERY_WORDS_CACHED:
-                self._seen.clear()
-            known = self._seen[term] = self._weigh(term)
-        return known
+    def _remember(self, term: str) -> Word:
+        if len(self._seen) >= QUERY_WORDS_CACHED:
+            self._seen.clear()
+        word = self._seen[term] = self._weigh(term)
+        return word
 
     def _weigh(self, term: str) -> Word:
         key = family(term)
@@ -125,9 +125,7 @@ class Weigher:
     def _parted(self, term: str) -> tuple[tuple[int, float], ...]:
         if len(term) < _SPLIT_MIN_CHARS or not term.isascii():
             return ()
-        middle = len(term) / 2
-        places = range(_SPLIT_PART_CHARS, len(term) - _SPLIT_PART_CHARS + 1)
-        for place in sorted(places, key=lambda at: (abs(at - middle), at)):
+        for place in _split_places(len(term)):
             head, tail = term[:place], term[place:]
             first = self._forms(head, family(head), self._weights.parted)
             if first:
@@ -143,3 +141,10 @@ class Weigher:
         known = [(holding(vocabulary[word]), word) for word in self._spelling.near(term)]
         count, word = max(known, default=(0, ""))
         return self._forms(word, family(word), self._weights.misspelt) if count else ()
+
+
+@lru_cache(TERM_MAX_CHARS)
+def _split_places(length: int) -> tuple[int, ...]:
+    """Where a word of this length may come apart, from its middle outwards."""
+    places = range(_SPLIT_PART_CHARS, length - _SPLIT_PART_CHARS + 1)
+    return tuple(sorted(places, key=lambda at: (abs(at - length / 2), at)))

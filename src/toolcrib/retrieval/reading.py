@@ -22,9 +22,14 @@ from toolcrib.retrieval.postings import Floats, Rows, Segment
 
 _DENSE_SHARE = 0.25
 """Share of the rows from which on a term is kept as a vector of all rows."""
+_FEW_ROWS = 1_000
+"""Rows up to which every term is."""
 
 _PLACES_KEPT = 4_096
 """Postings of a term up to which the rows are kept in the type that the processor adds by: twice the bytes."""
+
+_SIEVE_PLACES = 4
+"""Places of the sieve for each name, at least."""
 
 _ENTRY_BYTES = 400
 """What keeping a term costs beside its numbers."""
@@ -36,7 +41,7 @@ _Weighted = tuple[Rows | NDArray[np.intp] | None, Floats]
 class SegmentReader:
     """Reads one segment for any number of queries."""
 
-    __slots__ = ("_impacts", "_kept", "_names", "_room", "segment")
+    __slots__ = ("_impacts", "_kept", "_names", "_room", "_sieve", "segment")
 
     def __init__(self, segment: Segment, impacts: Floats) -> None:
         """`impacts` says what each code of the segment stands for."""
@@ -45,6 +50,7 @@ class SegmentReader:
         self._kept: dict[tuple[int, float], _Weighted] = {}
         self._room = WEIGHTED_MAX_BYTES
         self._names: NDArray[np.uint64] | None = None
+        self._sieve = b""
 
     def add(self, total: Floats, weighted: Sequence[tuple[int, float]]) -> None:
         """Adds the weighted impacts of terms, one after the other, to the rows that hold them."""
@@ -52,15 +58,20 @@ class SegmentReader:
         for term in weighted:
             rows, worth = kept.get(term) or self._weigh(*term)
             if rows is None:
-                total += worth
+                np.add(total, worth, total)
             else:
                 np.add.at(total, rows, worth)
 
     def named(self, wanted: int) -> list[tuple[int, int]]:
         """Kind of name and row of every name with the given hash."""
-        if self._names is None:
-            self._names = _sorted_names(self.segment)
+        sieve = self._sieve
+        if not sieve:
+            sieve = self._sieve = _sieve(self.segment)
+        if not sieve[wanted & (len(sieve) - 1)]:
+            return []
         names = self._names
+        if names is None:
+            names = self._names = _sorted_names(self.segment)
         # Of the array's own type: any other would have the whole array converted.
         place = int(names.searchsorted(np.uint64(wanted << 32)))
         found: list[tuple[int, int]] = []
@@ -73,7 +84,7 @@ class SegmentReader:
         segment = self.segment
         span = segment.span(number)
         rows, worth = segment.documents[span], (self._impacts * np.float32(weight))[segment.codes[span]]
-        if len(rows) > _DENSE_SHARE * segment.rows:
+        if len(rows) > _DENSE_SHARE * segment.rows or segment.rows <= _FEW_ROWS:
             every = np.zeros(segment.rows, dtype=np.float32)
             every[rows] = worth
             return self._keep(number, weight, (None, every), every.nbytes)
@@ -140,8 +151,15 @@ class Postings:
         return found
 
 
+def _sieve(segment: Segment) -> bytes:
+    """Which lowest bits of a hash some name has: nearly every query names nothing, and one look says so."""
+    places = np.zeros(_SIEVE_PLACES << max(0, segment.names.size - 1).bit_length(), dtype=np.uint8)
+    places[segment.names & np.uint32(len(places) - 1)] = 1
+    return places.tobytes()
+
+
 def _sorted_names(segment: Segment) -> NDArray[np.uint64]:
-    """Every name as hash, kind and row in one integer: nearly every query names nothing, and a bisection says so."""
+    """Every name as hash, kind and row in one integer."""
     hashes = segment.names.astype(np.uint64).ravel() << np.uint64(32)
     packed = hashes | np.arange(len(hashes), dtype=np.uint64)
     packed.sort()

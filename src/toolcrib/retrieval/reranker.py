@@ -16,6 +16,7 @@ from threading import Lock
 from typing import Literal, Protocol
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from toolcrib.limits import (
@@ -200,23 +201,25 @@ class RerankedIndex:
         ranking = self.inner.search(query, limit=max(limit, RERANKED_MAX_HITS), explain=explain)
         # A hit with a far better score than words can give is a name: nothing reorders that.
         if ranking.abstained or not ranking.hits or ranking.confidence >= 1.0:
-            return replace(ranking, hits=ranking.hits[: max(0, limit)])
+            return structs.replace(ranking, hits=ranking.hits[: max(0, limit)])
         if self.reranker is not None:
             ranking = self._by_endpoint(self.reranker, query, ranking)
         if self.second is not None:
             ranking = self._by_second_stage(self.second, query, ranking)
-        return replace(ranking, hits=ranking.hits[: max(0, limit)])
+        return structs.replace(ranking, hits=ranking.hits[: max(0, limit)])
 
     def _by_endpoint(self, reranker: Reranker, query: str, ranking: Ranking) -> Ranking:
         documents = [self.documents[hit.key] for hit in ranking.hits]
         nearness = reranker.nearness(query, documents)
         if nearness is None or len(nearness) < len(documents):
-            return replace(ranking, mode=f"{ranking.mode} (endpoint unavailable)")
+            return structs.replace(ranking, mode=f"{ranking.mode} (endpoint unavailable)")
         order = sorted(ranking.hits, key=lambda hit: (-nearness[hit.key], hit.key))
         if reranker.settings.mode == "rrf":
             order = fuse_ranks(ranking.hits, order, k=reranker.settings.rrf_k)
-        hits = tuple(replace(hit, evidence={**hit.evidence, "endpoint": round(nearness[hit.key], 4)}) for hit in order)
-        return replace(ranking, hits=hits, mode=f"{ranking.mode}+{reranker.settings.mode}")
+        hits = tuple(
+            structs.replace(hit, evidence={**hit.evidence, "endpoint": round(nearness[hit.key], 4)}) for hit in order
+        )
+        return structs.replace(ranking, hits=hits, mode=f"{ranking.mode}+{reranker.settings.mode}")
 
     def _by_second_stage(self, second: SecondStage, query: str, ranking: Ranking) -> Ranking:
         documents = [self.documents[hit.key] for hit in ranking.hits]
@@ -230,8 +233,8 @@ class RerankedIndex:
             self.report("the second stage gave unusable scores; the order before it stands")
             return ranking
         pairs = sorted(zip(scores, ranking.hits, strict=True), key=lambda pair: (-pair[0], pair[1].key))
-        hits = tuple(replace(hit, evidence={**hit.evidence, "second_stage": score}) for score, hit in pairs)
-        return replace(ranking, hits=hits, mode=f"{ranking.mode}+second")
+        hits = tuple(structs.replace(hit, evidence={**hit.evidence, "second_stage": score}) for score, hit in pairs)
+        return structs.replace(ranking, hits=hits, mode=f"{ranking.mode}+second")
 
 
 def fuse_ranks(first: Sequence[Hit], second: Sequence[Hit], *, k: float) -> list[Hit]:

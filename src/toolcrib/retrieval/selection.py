@@ -15,11 +15,12 @@ from toolcrib.limits import SELECTION_MAX_ROWS
 from toolcrib.retrieval.base import Document
 
 RIVAL_SHARE = 0.75
+Floats = NDArray[np.float32]
 Scored = tuple[float, Document]
 _Ranked = tuple[float, str, Document]
 """Less is better: the negative score, the key, and the document itself, which is never compared: keys are unique."""
 
-_SHARES = (0.6, 0.4, 0.25, 0.15, 0.05, 0.0)
+_SHARES = tuple(map(np.float32, (0.6, 0.4, 0.25, 0.15, 0.05, 0.0)))
 """Shares of the best score above which rows are looked for, until there are enough: nearly always the first or second
 leaves little to sort."""
 
@@ -28,7 +29,7 @@ _FEW_ROWS = 1_000
 
 
 def select(
-    scores: NDArray[np.float32],
+    scores: Floats,
     document: Callable[[int], Document],
     *,
     limit: int,
@@ -37,10 +38,9 @@ def select(
     """The `limit` best documents with positive scores, best first."""
     pool = limit
     while True:
-        rows = best_rows(scores, pool)
-        documents = list(map(document, rows))
-        keys = [found.key for found in documents]
-        ranked = sorted(zip((-scores[rows]).tolist(), keys, documents, strict=True))
+        rows, values = _best(scores, pool)
+        found = list(map(document, rows))
+        ranked = sorted(zip((-values).tolist(), [each.key for each in found], found, strict=True))
         chosen, held = _shared_out(ranked, limit)
         full = len(chosen) == limit
         if full and not held:
@@ -51,32 +51,33 @@ def select(
         pool = limit * 4 if pool == limit else pool * 8
 
 
-def best_rows(scores: NDArray[np.float32], limit: int) -> list[int]:
-    """Rows of at least the `limit` best positive scores, ties at the edge included."""
-    if len(scores) <= limit:
-        return (scores > 0.0).nonzero()[0].tolist()
+def _best(scores: Floats, limit: int) -> tuple[list[int], Floats]:
+    """Rows of at least the `limit` best positive scores, ties at the edge included, and their scores."""
     rows = _near_best(scores, limit)
     values = scores[rows]
     if len(rows) > limit:
-        rows = rows[values >= _edge(values, limit)]
-    return rows.tolist()
+        within = values >= _edge(values, limit)
+        rows, values = rows[within], values[within]
+    return rows.tolist(), values
 
 
-def _near_best(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
+def _near_best(scores: Floats, limit: int) -> NDArray[np.intp]:
     """Rows with positive scores, `limit` of the best among them if there are as many: few, where rows are many."""
+    if len(scores) <= limit:
+        return (scores > 0.0).nonzero()[0]
     if len(scores) <= _FEW_ROWS:
         edge = _edge(scores, limit)
         return ((scores >= edge) if edge > 0.0 else (scores > 0.0)).nonzero()[0]
     top = scores[scores.argmax()]
     rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
     for share in _SHARES if top > 0.0 else ():
-        rows = (scores > top * np.float32(share)).nonzero()[0]
+        rows = (scores > top * share).nonzero()[0]
         if len(rows) >= limit:
             break
     return rows
 
 
-def _edge(values: NDArray[np.float32], limit: int) -> np.float32:
+def _edge(values: Floats, limit: int) -> np.float32:
     """The `limit`-th best value."""
     place = len(values) - limit
     ordered = values.copy()

@@ -35,6 +35,7 @@ _PLAIN = str.maketrans({"đ": "d", "ø": "o", "ł": "l", "ı": "i", "æ": "ae", 
 _VOWEL = re.compile("[aeiouy]")
 _HISSING = ("ss", "sh", "ch", "x", "z")
 _KEPT_DOUBLE = frozenset("lsz")
+_LAST_OF_ENDINGS = frozenset("sgde")
 
 
 def terms(text: str) -> list[str]:
@@ -102,7 +103,8 @@ def normal_name(name: str) -> str:
 def family(term: str) -> str:
     """What the plural and verb forms of one word share; a key, not always a word."""
     word = term
-    if len(word) < 4 or not word.isascii():
+    # Most words end in another letter than any ending does.
+    if word[-1:] not in _LAST_OF_ENDINGS or len(word) < 4 or not word.isascii():
         return word
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
@@ -119,15 +121,18 @@ def family(term: str) -> str:
     return word
 
 
-def possible_forms(key: str) -> dict[str, None]:
+def possible_forms(key: str) -> list[str]:
     """Every word whose `family` can be the key, the key itself first; of some it is another one."""
-    stems = (key, key + "e")
     # The last letter may have been doubled before the ending of a verb.
-    verbs = [stem + ending for stem in stems for ending in ("", "ing", "ed", stem[-1:] + "ing", stem[-1:] + "ed")]
-    words = [verb + ending for verb in verbs for ending in ("", "s", "es")]
+    twice = key + key[-1:]
+    forms = [
+        key, f"{key}s", f"{key}es", f"{key}ing", f"{key}ings", f"{key}ed", f"{key}eds",
+        f"{twice}ing", f"{twice}ings", f"{twice}ed", f"{twice}eds",
+        f"{key}e", f"{key}eing", f"{key}eings", f"{key}eeing", f"{key}eeings",
+    ]  # fmt: skip
     if key.endswith("y"):
-        words.append(key[:-1] + "ies")
-    return dict.fromkeys(words)
+        forms.append(f"{key[:-1]}ies")
+    return forms
 
 
 def _without_verb_ending(word: str, stem: str) -> str:
