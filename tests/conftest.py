@@ -3,13 +3,17 @@
 import asyncio
 import importlib
 import inspect
+import os
 from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
 from tests.fakes.steady import LAG_MAX_S, measured_lag
+from tests.surroundings import leave_outside
 
 from toolcrib.intake.rules import phrase_rules
+
+leave_outside(os.environ)
 
 # A busy machine is no reason to fail: what is slow is found by the benchmarks.
 settings.register_profile("toolcrib", deadline=None)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from tests.surroundings import OUTSIDE
 
 ROOT = Path(__file__).parents[1]
 INSTALL_S = 150
@@ -53,7 +54,7 @@ def _install(package: str, place: Path, called: str) -> None:
         options = ["--prefix", unfinished, "--no-audit", "--no-fund", "--ignore-scripts"]
         command = [node(), npm, "install", *options, package]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=INSTALL_S)
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=INSTALL_S, env=OUTSIDE)
         except subprocess.TimeoutExpired:
             give_up(called, f"npm did not install {package} within {INSTALL_S} s")
         if done.returncode:
