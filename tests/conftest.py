@@ -30,6 +30,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 @pytest.fixture
+def patient_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line in which nobody is sent away for waiting: how long it takes is a matter of the machine."""
+    monkeypatch.setattr("toolcrib.execution.dispatch.QUEUE_WAIT_S", 3_600.0)
+
+
+@pytest.fixture
 def steady_loop() -> Generator[None]:
     """Fails a test in which a single callback keeps the loop to itself for longer than others may wait."""
     # What is imported or compiled with the first server of its kind is no matter of that server.

@@ -1,6 +1,6 @@
 """The variables of whoever runs the tests, and what of them may reach a test.
 
-Colours, widths, proxies, keys and directories that a shell or a build machine has set would decide what a command
+Colours, widths, proxies, keys, directories and the wordiness of Python that a shell or a build machine has set would decide what a command
 prints, where a request goes and which files are read: no test hangs on them. A test that needs one sets it.
 """
 
@@ -15,6 +15,7 @@ _NAMES = frozenset({
     "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE",
     "COLUMNS", "LINES", "TERMINAL_WIDTH", "GITHUB_ACTIONS",
     "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "PYTHONASYNCIODEBUG", "PYTHONDEVMODE", "PYTHONWARNINGS", "PYTHONTRACEMALLOC", "PYTHONOPTIMIZE", "PYTHONHASHSEED",
     "CLAUDE_CONFIG_DIR", "CODEX_HOME", "HERMES_HOME", "BROWSER", "TZ",
 })  # fmt: skip
 

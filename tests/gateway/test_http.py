@@ -248,6 +248,7 @@ async def test_an_old_client_hears_of_changes_on_its_own_stream():
 
 
 @pytest.mark.requirement("L1")
+@pytest.mark.usefixtures("patient_queue")
 async def test_two_hundred_clients_with_the_same_ids_each_get_their_own_answer():
     async def slow(params: Any) -> Any:
         await asyncio.sleep(0)

@@ -56,6 +56,7 @@ async def test_a_client_that_reads_nothing_is_cut_off_and_one_that_reads_slowly_
 
 
 @pytest.mark.requirement("L7")
+@pytest.mark.usefixtures("patient_queue")
 async def test_a_neighbour_who_wants_everything_does_not_keep_others_waiting():
     release = asyncio.Event()
     started: list[str] = []
