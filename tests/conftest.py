@@ -7,7 +7,7 @@ import os
 from collections.abc import Generator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from tests.fakes.steady import LAG_MAX_S, measured_lag
 from tests.surroundings import leave_outside
 
@@ -15,8 +15,11 @@ from toolcrib.intake.rules import phrase_rules
 
 leave_outside(os.environ)
 
-# A busy machine is no reason to fail: what is slow is found by the benchmarks.
-settings.register_profile("toolcrib", deadline=None)
+# A busy machine is no reason to fail: what is slow is found by the benchmarks. The same examples in every run, so that
+# a change is judged by itself; `pytest --hypothesis-profile=explore` looks for new ones.
+steady = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("toolcrib", steady, derandomize=True)
+settings.register_profile("explore", steady, print_blob=True)
 settings.load_profile("toolcrib")
 
 

@@ -40,7 +40,7 @@ def test_the_oldest_go_when_the_file_is_full(file: VectorFile):
     assert file.path.stat().st_size == 5 * (16 + 8 + 4)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(place=st.integers(0, 83), bits=st.integers(1, 255), cut=st.integers(0, 84))
 def test_a_damaged_record_is_left_out_and_the_others_stay(file: VectorFile, place: int, bits: int, cut: int):
     whole = dict(map(record, range(3)))
