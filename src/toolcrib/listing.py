@@ -25,6 +25,7 @@ LINES_MAX_TOKENS = 600
 """In `auto`, lines of description are shown only while the whole listing stays below this."""
 
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
+_ABBREVIATIONS = frozenset({"e.g", "i.e", "etc", "vs", "cf", "approx"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,21 +162,20 @@ def _chars(text: str) -> int:
 def first_sentence(text: str, max_chars: int) -> str:
     """The first sentence, on one line. A full stop inside `e.g.`, `v1.2` or `api.example.com` does not end it."""
     flat = text.strip()[: max_chars * 8]
-    for match in _SENTENCE_END.finditer(flat):
-        if match.group() != "\n" and flat[: match.start()].rpartition(" ")[2].lower() in {
-            "e.g",
-            "i.e",
-            "etc",
-            "vs",
-            "cf",
-            "approx",
-        }:
-            continue
-        flat = flat[: match.start()]
-        break
+    inner = flat[:-1]
+    if "." in inner or "\n" in inner or "!" in inner or "?" in inner:
+        flat = _until_sentence_end(flat)
     line = " ".join(flat.split()).rstrip(".!?:;,")
     if len(line) <= max_chars:
         return line
     cut = line[: max_chars - 1]
     head = cut if line[max_chars - 1] == " " else cut.rpartition(" ")[0]
     return f"{(head if len(head) > max_chars // 2 else cut).rstrip(' ,;:')}…"
+
+
+def _until_sentence_end(text: str) -> str:
+    for match in _SENTENCE_END.finditer(text):
+        before = text[: match.start()]
+        if match.group() == "\n" or before.rpartition(" ")[2].lower() not in _ABBREVIATIONS:
+            return before
+    return text

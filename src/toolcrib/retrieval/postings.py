@@ -34,7 +34,8 @@ class Segment:
 
     def holding(self, number: int) -> int:
         """How many rows hold a term."""
-        return int(self.starts[number + 1] - self.starts[number]) if number + 1 < len(self.starts) else 0
+        starts = self.starts
+        return starts.item(number + 1) - starts.item(number) if number + 1 < len(starts) else 0
 
     def span(self, number: int) -> slice:
         """Where the postings of a term stand."""

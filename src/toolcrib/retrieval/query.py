@@ -61,7 +61,7 @@ class Word(Struct, frozen=True, kw_only=True):
 class Weigher:
     """Weighs queries for one index, and remembers the words that it has weighed."""
 
-    __slots__ = ("_analyser", "_postings", "_rows", "_seen", "_spelling", "_weights")
+    __slots__ = ("_analyser", "_families", "_postings", "_rows", "_seen", "_spelling", "_weights")
 
     def __init__(self, *, analyser: Analyser, spelling: Spelling, postings: Postings, weights: QueryWeights) -> None:
         self._analyser = analyser
@@ -69,18 +69,20 @@ class Weigher:
         self._postings = postings
         self._weights = weights
         self._rows = postings.living
+        self._families = analyser.families
         self._seen: dict[str, Word] = {}
 
     def words(self, query: str) -> list[Word]:
         """The words of a query with everything in the index that answers to them."""
         terms = query_terms(query)[:QUERY_MAX_TERMS]
         unique = dict.fromkeys(terms)
-        seen, scale = self._seen, self._weights.joined
+        seen, lacks, scale = self._seen, self._families.lack, self._weights.joined
         found = [seen.get(term) or self._remember(term) for term in unique]
         for first, second in pairwise(terms) if scale else ():
             whole = first + second
-            if whole not in unique:
-                numbers = self._forms(whole, family(whole), scale)
+            key = family(whole)
+            if not lacks(key) and whole not in unique:
+                numbers = self._forms(whole, key, scale)
                 if numbers:
                     found.append(Word(text=whole, mass=0.0, numbers=numbers, telling=False))
         return found
@@ -108,7 +110,7 @@ class Weigher:
         return rarity * self._weights.salience.get(key, 1.0)
 
     def _forms(self, term: str, key: str, scale: float) -> tuple[tuple[int, float], ...]:
-        numbers = self._analyser.family_numbers(key)
+        numbers = self._families.numbers(key)
         if not numbers:
             return ()
         holding = self._postings.holding
@@ -125,12 +127,13 @@ class Weigher:
     def _parted(self, term: str) -> tuple[tuple[int, float], ...]:
         if len(term) < _SPLIT_MIN_CHARS or not term.isascii():
             return ()
+        lacks, scale = self._families.lack, self._weights.parted
         for place in _split_places(len(term)):
             head, tail = term[:place], term[place:]
-            first = self._forms(head, family(head), self._weights.parted)
-            if first:
-                second = self._forms(tail, family(tail), self._weights.parted)
-                if second:
+            one, other = family(head), family(tail)
+            if not lacks(one) and not lacks(other):
+                first, second = self._forms(head, one, scale), self._forms(tail, other, scale)
+                if first and second:
                     return first + second
         return ()
 
