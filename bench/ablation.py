@@ -53,6 +53,7 @@ def lexical_rules() -> dict[str, Callable[[], LexicalRetriever]]:
         "words written together": lambda: LexicalRetriever(query=replace(whole, joined=0.0)),
         "words taken apart": lambda: LexicalRetriever(query=replace(whole, parted=0.0)),
         "misspelt words": lambda: LexicalRetriever(query=replace(whole, misspelt=0.0)),
+        "neighbours": lambda: LexicalRetriever(query=replace(whole, nearby=0.0)),
         "toolset fairness": lambda: LexicalRetriever(rival=math.inf),
     }
 
@@ -60,8 +61,9 @@ def lexical_rules() -> dict[str, Callable[[], LexicalRetriever]]:
 def hybrid_rules() -> dict[str, FusionWeights | Calibration]:
     return {
         "words": FusionWeights(words=0.0),
-        "meaning": FusionWeights(meaning=0.0, clauses=0.0),
-        "clauses": FusionWeights(clauses=0.0),
+        "meaning": FusionWeights(meaning=0.0, clauses=0.0, standing=0.0),
+        "gain of the best clause": FusionWeights(clauses=0.0),
+        "standing in a clause": FusionWeights(standing=0.0),
         "abstention": Calibration(floor=-math.inf, floor_short=-math.inf),
     }
 

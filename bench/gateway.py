@@ -25,7 +25,7 @@ import orjson
 
 from bench import peers
 from bench.catalogs import queries
-from bench.mcp_clients import Client, HttpClient, StdioClient, cpu_s, process, resident_mb, shake_hands
+from bench.mcp_clients import Client, HttpClient, ModernClient, StdioClient, cpu_s, process, resident_mb, shake_hands
 from bench.measure import Family
 
 MIDDLES = Path(__file__).parent / "middles"
@@ -46,6 +46,8 @@ class Middle:
     arguments: dict[str, Any]
     calls: int
     """Calls per cell, at least as many as there are at once."""
+    modern: bool = False
+    """Whether the client speaks the stateless protocol."""
 
 
 def upstream(*arguments: str) -> list[str]:
@@ -78,6 +80,12 @@ def middles(folder: Path, *, http: bool) -> list[Middle]:
     found.append(
         Middle("toolcrib, bridged", toolcrib(folder, ours, gate="on", port=port), port, "tool_call", bridged, 600)
     )
+    if http:
+        port = next(_PORTS)
+        command = toolcrib(folder, ours, gate="on", port=port)
+        found.append(
+            Middle("toolcrib, bridged, stateless client", command, port, "tool_call", bridged, 600, modern=True)
+        )
     port = place()
     found.append(
         Middle("toolcrib, direct", toolcrib(folder, ours, gate="off", port=port), port, "b__echo", MESSAGE, 600)
@@ -108,6 +116,8 @@ async def opened(middle: Middle) -> AsyncGenerator[tuple[int, Client]]:
     async with process(middle.command, pipes=middle.port is None) as child:
         client: Client = StdioClient(child) if middle.port is None else HttpClient(middle.port)
         await shake_hands(client)
+        if middle.modern and middle.port is not None:
+            client = ModernClient(middle.port)
         yield child.pid, client
 
 

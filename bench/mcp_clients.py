@@ -73,7 +73,7 @@ class HttpClient:
         self._port = port
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         self._numbers = count(1)
-        self._session = b""
+        self._session = self._extra = b""
 
     async def ask(self, method: str, params: Any) -> Any:
         message = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method, "params": params}
@@ -87,10 +87,10 @@ class HttpClient:
             self._idle.pop()[1].close()
 
     async def _post(self, body: bytes) -> bytes:
-        session = b"mcp-session-id: %b\r\n" % self._session if self._session else b""
+        head = self._extra or (b"mcp-session-id: %b\r\n" % self._session if self._session else b"")
         request = (
             b"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:%d\r\naccept: application/json, text/event-stream\r\n"
-            b"content-type: application/json\r\n%bcontent-length: %d\r\n\r\n%b" % (self._port, session, len(body), body)
+            b"content-type: application/json\r\n%bcontent-length: %d\r\n\r\n%b" % (self._port, head, len(body), body)
         )
         while True:
             kept = bool(self._idle)
@@ -116,6 +116,19 @@ class HttpClient:
         if b"text/event-stream" in head:
             answer = next(line[6:] for line in answer.splitlines() if line.startswith(b"data: {"))
         return answer
+
+
+class ModernClient(HttpClient):
+    """The same without a session: every request says everything about itself, in its body and in its headers."""
+
+    async def ask(self, method: str, params: Any) -> Any:
+        headers = [b"mcp-protocol-version: 2026-07-28", b"mcp-method: " + method.encode()]
+        if method == "tools/call":
+            headers.append(b"mcp-name: " + params["name"].encode())
+        if method == "tools/call" and params["name"] == "tool_call":
+            headers.append(b"mcp-param-tool: " + params["arguments"]["name"].encode())
+        self._extra = b"\r\n".join([*headers, b""])
+        return await super().ask(method, {**params, "_meta": META})
 
 
 async def _read_body(reader: asyncio.StreamReader, head: bytes) -> bytes:

@@ -44,8 +44,8 @@ LOCK_MAX_BYTES = 16 * 1024 * 1024
 INTAKE_REPORTS = 100
 """Lines that one look at the sources may add to the log and the feed; the rest is counted."""
 
-QUERY_MAX_CHARS = 512
-"""A longer query is cut: it is a sentence, not a document."""
+QUERY_MAX_CHARS = 1_024
+"""A longer query is cut: it is a few sentences, not a document."""
 
 QUERIES_PER_SEARCH = 8
 """Needs that one `tool_search` may state at once."""
@@ -183,10 +183,13 @@ CODE_MESSAGE_MAX_BYTES = 2 * 1024 * 1024
 
 
 # Retrieval: texts
-QUERY_MAX_TERMS = 128
+QUERY_MAX_TERMS = 256
 """Terms of a query that are weighed: n-grams of a full query in a script without spaces are many."""
 SPELLING_MARKED_WORDS = 30_000
 """Words of a vocabulary up to which unknown words are sifted before they are taken for misspelt (1 MB of marks)."""
+NEIGHBOURS_PER_WORD = 8
+"""Words of nearly the same meaning that a word of a query is also looked up by."""
+
 QUERY_WORDS_CACHED = 4_096
 """Query words that an index remembers the weights of, about 400 bytes each."""
 TERM_MAX_CHARS = 64
@@ -214,8 +217,11 @@ RESULTS_MAX_HITS = 100
 """Hits of one search, whatever limit was asked for."""
 SELECTION_MAX_ROWS = 4_096
 """Rows that are looked at to find rivals of a toolset that fills an answer."""
-QUERY_MAX_CLAUSES = 4
+QUERY_MAX_CLAUSES = 8
 """Clauses of a query that are also looked up each for itself; more is a text, not a request."""
+
+CLAUSE_MAX_ROWS = 1_000
+"""Best documents of a query whose clauses are looked at: further down, no clause brings one to the top."""
 NEAREST_NAMES = 3
 """Names that an abstaining search shows as the nearest."""
 
@@ -340,6 +346,8 @@ REFRESH_EVERY_S = 1.0
 """Seconds between two refreshes of one server's lists, however often it says that they changed."""
 TERMINATE_S = 2.0
 """Seconds between closing a server's input, the polite signal and the final one."""
+EXIT_CODE_S = 2.0
+"""Seconds after the end of a server's output in which its exit code, which says more, still counts as the reason."""
 DRAIN_S = 10.0
 """Seconds that calls under way may take to end when the gateway is told to stop."""
 SSE_PING_S = 15.0

@@ -13,7 +13,7 @@ import orjson
 from msgspec import structs
 
 from toolcrib.activity import Event, query_words
-from toolcrib.assembly import Turn, build_turn
+from toolcrib.assembly import Assembly, Turn, build_turn
 from toolcrib.bridge import Describe, Invocation, Request, Search, search_for, unwrap
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import DialectName, Json, JsonObject, ModelCall, Result, Route, Tool, json_chars, text_result
@@ -111,6 +111,11 @@ class Session:
         turn = build_turn(assembly, dialect=dialect, previous=previous)
         self._crib.note_assembly(self, assembly, turn)
         return turn
+
+    @property
+    def assembly(self) -> Assembly:
+        """What `assemble` would be made of now, for code that only wants to know: nothing is noted in the feed."""
+        return self._crib.assemblies.get(self._selection(), window=self.window)
 
     # What the model asks for
 

@@ -47,7 +47,7 @@ async def test_a_server_that_comes_late_is_told_at_the_end_of_the_conversation(t
             source = late.source("late")
             host.crib.add(source)
             await source.start()
-            assert await host.crib.settle(wait_s=5) == ()
+            assert await host.crib.settle(wait_s=60) == ()
             await host.agent.run("And now?")
         first, second = endpoint.requests
         assert first.bytes_of("tools") == second.bytes_of("tools")

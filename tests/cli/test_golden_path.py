@@ -99,7 +99,7 @@ class Client:
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait(timeout=8)
+        self.process.wait()
 
 
 @pytest.mark.requirement("X23", "X24")

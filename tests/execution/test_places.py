@@ -54,4 +54,4 @@ async def test_a_place_that_comes_at_the_moment_of_leaving_goes_to_the_next() ->
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
-    await asyncio.wait_for(staying, 5)
+    await staying

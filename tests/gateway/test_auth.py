@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,23 @@ def test_a_token_ends_when_it_expires_or_is_revoked(tmp_path: Path):
     assert file.revoke("long")
     assert reader.find(long) is None
     assert not file.revoke("long")
+
+
+@pytest.mark.requirement("A19")
+def test_a_token_that_was_replaced_within_one_tick_of_the_clock_counts_no_more(tmp_path: Path):
+    file = TokenFile(tmp_path / "tokens.json", clock=lambda: 1_000_000.0)
+    old, _ = file.create("laptop", profile="default", days=1)
+    reader = TokenFile(file.path, clock=lambda: 1_000_000.0)
+    assert reader.find(old) is not None
+    before = file.path.stat()
+    # What a rotation leaves: a file of the same size, which a file system with coarse times gives the same time.
+    with file.path.open() as kept:
+        file.revoke("laptop")
+        new, _ = file.create("laptop", profile="default", days=1)
+        os.utime(file.path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert (file.path.stat().st_size, os.fstat(kept.fileno()).st_ino) == (before.st_size, before.st_ino)
+        assert reader.find(old) is None
+        assert reader.find(new) is not None
 
 
 @pytest.mark.requirement("J4")

@@ -186,6 +186,17 @@ async def test_headers_that_disagree_with_the_body_are_refused():
     assert {(item.status, item.json["error"]["code"]) for item in wrong} == {(400, -32020)}
 
 
+@pytest.mark.requirement("X15", "X16")
+async def test_a_call_of_a_stateless_client_is_noted_as_a_call_and_not_as_an_assembly():
+    body, headers = modern("tools/call", name="tool_call", arguments={"name": "one__echo", "arguments": {}})
+    async with served(gate="on") as app:
+        await ask(app, body=modern("tools/list")[0], **modern("tools/list")[1])
+        for _ in range(3):
+            assert (await ask(app, body=body, mcp_param_tool="one__echo", **headers)).status == 200
+        stages = [event.stage for event in app._gateway.crib.activity.events]
+    assert (stages.count("assemble"), stages.count("done")) == (1, 3)
+
+
 @pytest.mark.requirement("X18", "L3")
 async def test_what_comes_before_the_answer_makes_it_a_stream():
     server = MemoryServer()

@@ -29,7 +29,7 @@ def launched(server: MemoryServer, command: str) -> McpSource:
 async def approved(path: Path, *sources: McpSource) -> Path:
     crib = Crib(*sources, settings=Settings(pins="off"))
     async with crib:
-        await crib.settle(wait_s=5)
+        await crib.settle(wait_s=60)
         write_lock(path, approve(crib.offers, Lock(), compare(crib.offers, Lock())))
     return path
 

@@ -102,14 +102,14 @@ def ask(port: int) -> int:
         "Mcp-Method: tools/list\r\nAccept: application/json, text/event-stream\r\nConnection: close\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         connection.sendall(head.encode() + body)
         answer = connection.recv(65_536)
     return int(answer.split(b" ", 2)[1])
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(180)
 @pytest.mark.requirement("K11")
 def test_without_descriptors_it_lives_on_and_serves_again_when_there_are_some(tmp_path: Path):
     def few() -> None:
@@ -132,11 +132,11 @@ def test_without_descriptors_it_lives_on_and_serves_again_when_there_are_some(tm
         assert ask(port) == 503
         for connection in held:
             connection.close()
-        until = time.monotonic() + 10
+        until = time.monotonic() + 40
         while ask(port) != 200:
             assert time.monotonic() < until
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait() == 0
     finally:
         for connection in held:
             connection.close()

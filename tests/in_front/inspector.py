@@ -18,7 +18,9 @@ LIST = ["--method", "tools/list"]
 
 def inspect(node: str, program: str, *arguments: str) -> object:
     """What the Inspector prints."""
-    done = subprocess.run([node, program, "--cli", *arguments], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [node, program, "--cli", *arguments], capture_output=True, text=True, timeout=120, check=False
+    )
     if done.returncode:
         return {"failed": done.returncode, "said": (done.stderr or done.stdout)[-500:]}
     return orjson.loads(done.stdout)

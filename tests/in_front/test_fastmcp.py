@@ -8,7 +8,7 @@ import pytest
 from tests.in_front.gateways import command, over_http
 
 fastmcp: Any = pytest.importorskip("fastmcp", reason="FastMCP is not installed: `pip install fastmcp` to run this")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 
 async def use(target: Any) -> None:

@@ -10,7 +10,7 @@ from mcp import Client, StdioServerParameters
 from tests.in_front.gateways import command, over_http
 
 Mode = Literal["legacy", "2026-07-28", "auto"]
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 
 @asynccontextmanager

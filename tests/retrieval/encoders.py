@@ -19,7 +19,7 @@ class FakeEncoder:
 
     def embed(self, text: str) -> np.ndarray:
         if self._gate is not None and self._held in text:
-            assert self._gate.wait(5)
+            assert self._gate.wait(60)
         self.texts.append(text)
         vector = np.zeros(DIMENSIONS, dtype=np.float32)
         for axis, words in enumerate(IDEAS):

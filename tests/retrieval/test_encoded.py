@@ -32,7 +32,7 @@ def retriever(load: Callable[[], Encoder] = FakeEncoder) -> EncodedRetriever:
 def filled(load: Callable[[], Encoder] = FakeEncoder) -> EncodedRetriever:
     made = retriever(load)
     made.index(TOOLS)
-    made.fill.wait(5)
+    made.fill.wait(60)
     return made
 
 
@@ -48,7 +48,7 @@ def test_until_its_vectors_are_there_the_table_answers_and_the_ranking_says_so()
     gate = threading.Event()
 
     def load() -> Encoder:
-        assert gate.wait(5)
+        assert gate.wait(60)
         return FakeEncoder()
 
     made = retriever(load)
@@ -58,7 +58,7 @@ def test_until_its_vectors_are_there_the_table_answers_and_the_ranking_says_so()
     assert early.mode == "hybrid (encoder not ready)"
     assert early.hits == plain.search("send a message", limit=4).hits
     gate.set()
-    made.fill.wait(5)
+    made.fill.wait(60)
     assert index.search("send a message", limit=4).mode == "hybrid+onnx"
 
 
@@ -68,7 +68,7 @@ def test_a_tool_that_came_later_is_counted_as_missing_until_it_is_encoded():
     index = made.index((*TOOLS, document("new_tool", "Something new")))
     assert index.search(QUERY, limit=2).mode == "hybrid+onnx (4 of 5 tools)"
     gate.set()
-    made.fill.wait(5)
+    made.fill.wait(60)
     assert index.search(QUERY, limit=2).mode == "hybrid+onnx"
 
 
@@ -128,7 +128,7 @@ def test_the_same_vectors_give_the_same_ranking_in_any_order_of_arrival():
     one = filled().index(TOOLS).search(QUERY, limit=4)
     other = retriever()
     other.index(TOOLS[2:])
-    other.fill.wait(5)
+    other.fill.wait(60)
     other.index(TOOLS)
-    other.fill.wait(5)
+    other.fill.wait(60)
     assert other.index(TOOLS).search(QUERY, limit=4) == one

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ def test_asking_does_not_wait_and_the_vectors_come():
     digests = fill.want(TEXTS)
     assert fill.vector(digests[0]) is None
     gate.set()
-    state = fill.wait(5)
+    state = fill.wait(60)
     assert (state.done, state.wanted, state.settled, state.failure) == (40, 40, True, None)
     assert all(fill.vector(digest) is not None for digest in digests)
 
@@ -37,7 +38,7 @@ def test_progress_is_told_and_only_grows():
     fill = VectorFill(load=FakeEncoder)
     fill.want(TEXTS)
     heard: list[FillState] = []
-    fill.wait(5, heard.append)
+    fill.wait(60, heard.append)
     assert [state.done for state in heard] == sorted(state.done for state in heard)
     assert heard[-1].done == 40
 
@@ -48,28 +49,28 @@ def test_waiting_ends_when_its_time_is_over():
     fill.want(TEXTS)
     assert not fill.wait(0.05).settled
     gate.set()
-    assert fill.wait(5).settled
+    assert fill.wait(60).settled
 
 
 def test_a_text_is_encoded_once_however_often_it_is_wanted(file: VectorFile):
     encoder = FakeEncoder()
     fill = VectorFill(load=lambda: encoder, file=file)
     fill.want([*TEXTS, *TEXTS])
-    fill.wait(5)
+    fill.wait(60)
     fill.want(TEXTS)
-    fill.wait(5)
+    fill.wait(60)
     assert sorted(encoder.texts) == sorted(TEXTS)
 
 
 def test_what_was_made_is_there_at_the_next_start(file: VectorFile):
     first = VectorFill(load=FakeEncoder, file=file)
     digests = first.want(TEXTS)
-    first.wait(5)
+    first.wait(60)
     first.close()
     encoder = FakeEncoder()
     second = VectorFill(load=lambda: encoder, file=file)
     second.want([*TEXTS, "one more"])
-    second.wait(5)
+    second.wait(60)
     assert encoder.texts == ["one more"]
     assert second.vector(digests[0]) == first.vector(digests[0])
 
@@ -80,16 +81,20 @@ def test_closing_ends_the_work_and_keeps_what_was_made(file: VectorFile):
     class Slow(FakeEncoder):
         def embed(self, text: str) -> np.ndarray:
             started.set()
-            assert gate.wait(5)
+            assert gate.wait(60)
             return super().embed(text)
 
     fill = VectorFill(load=Slow, file=file)
     fill.want(TEXTS)
-    assert started.wait(5)
-    closing = threading.Thread(target=fill.close)
+    assert started.wait(60)
+    closing, working = threading.Thread(target=fill.close), fill._thread
     closing.start()
+    while not fill._stopping:
+        time.sleep(0.001)
     gate.set()
-    closing.join(5)
+    closing.join()
+    assert working is not None
+    working.join()
     assert 1 <= len(file.read()) < 40
 
 
@@ -98,7 +103,7 @@ def test_a_file_that_cannot_be_written_is_reported_and_search_goes_on(tmp_path: 
     fill = VectorFill(load=FakeEncoder, file=VectorFile(tmp_path / "taken" / "x", dimensions=DIMENSIONS))
     with caplog.at_level(logging.WARNING, logger="toolcrib"):
         digests = fill.want(TEXTS)
-        fill.wait(5)
+        fill.wait(60)
         fill.close()
     assert fill.vector(digests[0]) is not None
     assert "cannot be kept" in caplog.text
@@ -111,7 +116,7 @@ def test_a_model_that_cannot_be_read_is_kept_as_the_reason_and_reported_once(cap
     fill = VectorFill(load=load)
     with caplog.at_level(logging.WARNING, logger="toolcrib"):
         fill.want(TEXTS)
-        state = fill.wait(5)
+        state = fill.wait(60)
         fill.want(["more"])
     assert state.failure == "the weights are damaged"
     assert fill.query("anything") is None
@@ -126,7 +131,7 @@ def test_a_runtime_that_breaks_down_is_a_failure_and_no_exception(caplog: pytest
     with caplog.at_level(logging.WARNING, logger="toolcrib"):
         fill = VectorFill(load=Broken)
         fill.want([])
-        fill.wait(5)
+        fill.wait(60)
         assert fill.query("anything") is None
     assert fill.state.failure == "the sentence encoder failed (RuntimeError)"
     assert "secret" not in caplog.text
@@ -135,9 +140,9 @@ def test_a_runtime_that_breaks_down_is_a_failure_and_no_exception(caplog: pytest
 def test_vectors_are_bounded_and_the_oldest_go():
     fill = VectorFill(load=FakeEncoder, most=10)
     first = fill.want(TEXTS[:10])
-    fill.wait(5)
+    fill.wait(60)
     last = fill.want(TEXTS[10:15])
-    fill.wait(5)
+    fill.wait(60)
     assert fill.vector(first[0]) is None
     assert fill.vector(last[-1]) is not None
 

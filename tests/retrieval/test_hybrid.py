@@ -14,10 +14,10 @@ from toolcrib.errors import ModelUnavailable
 from toolcrib.evals.corpus import read_queries, read_tools
 from toolcrib.retrieval.base import Document
 from toolcrib.retrieval.confidence import Calibration, Signals
-from toolcrib.retrieval.fusion import FusionWeights, clauses, fuse
+from toolcrib.retrieval.fusion import FusionWeights, fuse
 from toolcrib.retrieval.hybrid import HybridRetriever
 from toolcrib.retrieval.lexical import LexicalRetriever
-from toolcrib.retrieval.semantic import StaticModel
+from toolcrib.retrieval.semantic import Places, StaticModel
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 TOOLS = (
@@ -117,6 +117,9 @@ class Flat:
     def scores(self, query: str) -> np.ndarray:
         return np.full(self._count, 0.5, dtype=np.float32)
 
+    def some(self, query: str, rows: Places) -> np.ndarray:
+        return np.full(len(rows), 0.5, dtype=np.float32)
+
 
 class FlatModel:
     def index(self, documents: Sequence[Document]) -> Flat:
@@ -151,17 +154,41 @@ def test_an_explanation_names_words_and_meaning(retriever: HybridRetriever):
     assert sum(hit.evidence.values()) == pytest.approx(hit.score, abs=0.01)
 
 
-def test_a_query_of_several_needs_has_clauses_and_a_simple_one_has_none():
-    assert clauses("Send a message to Bob, then create an invoice for him") == (
-        "Send a message to Bob,",
-        "then create an invoice for him",
-    )
-    assert clauses("send a message") == ()
+@pytest.mark.requirement("X26")
+def test_an_explanation_names_neighbours_and_clauses(retriever: HybridRetriever):
+    query = "please remove the old picture, then bill the customer for it"
+    hits = retriever.index(TOOLS).search(query, limit=2, explain=True).hits
+    assert {hit.key for hit in hits} == {"delete_file", "create_invoice"}
+    for hit in hits:
+        assert sum(hit.evidence.values()) == pytest.approx(hit.score, abs=0.01)
+    stages = {stage for hit in hits for stage in hit.evidence}
+    assert {"neighbours", "clauses", "meaning"} <= stages
+
+
+@pytest.mark.requirement("X1")
+def test_of_two_needs_in_one_request_each_finds_its_tool(model: StaticModel):
+    rivals = [
+        document(f"draw_{shape}", f"Draw a {shape} on the canvas") for shape in ("circle", "square", "line", "arc")
+    ]
+    index = HybridRetriever(load=lambda: model).index([*rivals, *TOOLS])
+    found = index.search("Draw a circle and a square on my canvas, and tell me the weather there", limit=3).hits
+    assert "get_weather" in [hit.key for hit in found]
+
+
+@pytest.mark.requirement("D9")
+def test_an_amended_index_answers_queries_of_several_needs_as_a_fresh_one(model: StaticModel):
+    many = [document(f"tool_{n}", f"Report number {n} about sales", toolset=f"t{n % 4}") for n in range(40)]
+    retriever = HybridRetriever(load=lambda: model)
+    retriever.index([*many, *TOOLS])
+    changed = [*many[:5], document("new_tool", "Forecast of sales"), *many[7:], *TOOLS]
+    fresh = HybridRetriever(load=lambda: model).index(changed)
+    query = "make a forecast of sales, then erase the old document and report number 6"
+    assert retriever.index(changed).search(query, limit=8) == fresh.search(query, limit=8)
 
 
 def test_words_alone_decide_when_meaning_is_zero():
     words = np.array([3.0, 1.0, 2.0], dtype=np.float32)
-    fused = fuse(words, np.zeros(3, dtype=np.float32), None, FusionWeights())
+    fused = fuse(words, np.zeros(3, dtype=np.float32), FusionWeights())
     assert fused.argsort().tolist() == words.argsort().tolist()
 
 

@@ -224,13 +224,13 @@ async def test_a_blocking_function_does_not_block_the_loop() -> None:
     def block() -> str:
         """Blocks."""
         entered.set()
-        assert release.wait(5)
+        assert release.wait(60)
         return "done"
 
     toolset = Functions("mine")
     toolset.tool(block)
     task = asyncio.create_task(crib(core(), toolset).session().execute([bridged("block")]))
-    assert await asyncio.to_thread(entered.wait, 5)
+    assert await asyncio.to_thread(entered.wait, 60)
     release.set()
     (answer,) = await task
     assert answer.result.text == "done"

@@ -95,6 +95,34 @@ def test_the_same_key_in_different_objects_is_fine():
     check_keys(b'{"jsonrpc":"2.0","params":{"name":"tool_call","arguments":{"name":"x","arguments":{"name":1}}}}')
 
 
+@st.composite
+def written(draw: st.DrawFn, depth: int = 3) -> tuple[str, bool]:
+    """JSON as anybody may write it, and whether an object of it names a key twice."""
+    plain = st.sampled_from(['":"', '"a:b"', '"x"', "1", "null", '"\\u003a"', '" :"'])
+    if depth == 0 or draw(st.booleans()):
+        return draw(plain), False
+    keys = draw(st.lists(st.sampled_from(["a", "b", ":", "a:", ":a", "c d", "\\u0061"]), max_size=4))
+    parts: list[str] = []
+    twice = len({json.loads(f'"{key}"') for key in keys}) < len(keys)
+    for key in keys:
+        value, inner = draw(written(depth - 1))
+        twice = twice or inner
+        parts.append(f'"{key}"{draw(st.sampled_from(["", " ", chr(10)]))}:{draw(st.sampled_from(["", " "]))}{value}')
+    return "{" + ",".join(parts) + "}", twice
+
+
+@pytest.mark.requirement("A10")
+@given(st.lists(written(), max_size=3), st.sampled_from(['"id":1', '"id":"x:y"', '"id":1,"id":2']))
+def test_keys_are_counted_right_however_they_are_written(values: list[tuple[str, bool]], named: str):
+    members = ",".join(f'"{number}":{value}' for number, (value, _) in enumerate(values))
+    data = f'{{"jsonrpc":"2.0",{named},"method":"tools/call","params":{{{members}}}}}'.encode()
+    if any(twice for _, twice in values) or named.count("id") == 2:
+        with pytest.raises(RpcError):
+            check_keys(data)
+    else:
+        check_keys(data)
+
+
 @given(st.lists(st.binary(max_size=50).map(lambda line: line.replace(b"\n", b"")), max_size=20), st.data())
 def test_lines_come_out_whole_however_the_bytes_are_cut(lines: list[bytes], data: st.DataObject):
     whole = b"".join(line + b"\n" for line in lines)

@@ -5,7 +5,7 @@ nor a hanging server takes everything. A source may throw whatever it likes: her
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -114,7 +114,9 @@ class Dispatcher:
         exchange: Exchange | None = None,
     ) -> Result:
         """The tool's result. Raises `CallError`."""
-        held = await self._take(call, places)
+        wanted = self._wanted(call, places)
+        if not _take_at_once(wanted):
+            await self._queue(call, wanted)
         deadline_s = call.tool.traits.deadline_s or self._limits.call_deadline_s
         context = CallContext(deadline_s=deadline_s, report=report, principal=call.principal, exchange=exchange)
         try:
@@ -134,25 +136,22 @@ class Dispatcher:
             logger.debug("a tool failed", extra={"tool": call.tool.name}, exc_info=True)
             raise ToolFailed(f"`{call.tool.name}` failed: {_describe(error)}", detail=repr(error)) from None
         finally:
-            for place in held:
+            for place in wanted:
                 place.give()
 
-    async def _take(self, call: Call, places: Places) -> Sequence[Places]:
-        """A place in the session, the toolset and the process, in that order; the narrowest waits first."""
+    def _wanted(self, call: Call, places: Places) -> tuple[Places, ...]:
+        """Where a call needs a place: in the session, the toolset and the process, the narrowest first."""
         toolset = self._toolsets.get(call.tool.toolset)
         if toolset is None:
             toolset = self._toolsets[call.tool.toolset] = Places(self._limits.concurrency_per_toolset)
-        wanted = (places, toolset, self._all)
+        return places, toolset, self._all
+
+    async def _queue(self, call: Call, wanted: Iterable[Places]) -> None:
+        """Takes one place after the other, waiting for each. Raises `TooBusy`."""
         held: list[Places] = []
-        for place in wanted:
-            if not place.take():
-                break
-            held.append(place)
-        if len(held) == len(wanted):
-            return wanted
         try:
             with self._deadlines.within(QUEUE_WAIT_S):
-                for place in wanted[len(held) :]:
+                for place in wanted:
                     await place.wait()
                     held.append(place)
         except BaseException as error:
@@ -162,7 +161,16 @@ class Dispatcher:
                 text = f"Too many calls are under way; `{call.tool.name}` was not run. Try again later."
                 raise TooBusy(text) from None
             raise
-        return wanted
+
+
+def _take_at_once(wanted: Sequence[Places]) -> bool:
+    """Takes all the places, if all are free."""
+    for number, place in enumerate(wanted):
+        if not place.take():
+            for taken in wanted[:number]:
+                taken.give()
+            return False
+    return True
 
 
 def _describe(error: Exception) -> str:

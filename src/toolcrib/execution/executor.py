@@ -148,9 +148,9 @@ class Executor:
             for stage, step in self.stages:
                 taken = step(run)
                 run = taken if isinstance(taken, Run) else await taken
-                now = clock()
+                trace, now = run.trace or run.traced, clock()
                 shown = self._shown(run.bound.arguments) if stage == "dispatch" else None
-                note(run.traced, stage, "ok", now - since, shown)
+                note(trace, stage, "ok", now - since, shown)
                 since = now
         except CallError as error:
             outcome: Outcome = "failed" if isinstance(error, ToolFailed | DeadlineExceeded) else "refused"

@@ -55,7 +55,7 @@ class TokenFile:
     def __init__(self, path: Path | None = None, *, clock: Callable[[], float] = time.time) -> None:
         self.path = path or default_path()
         self._clock = clock
-        self._read: tuple[tuple[int, int], Sequence[TokenEntry]] | None = None
+        self._read: tuple[tuple[int, int, int], Sequence[TokenEntry]] | None = None
 
     def read(self) -> Sequence[TokenEntry]:
         """All tokens. Raises `ConfigError` if others could have read or written the file."""
@@ -65,7 +65,7 @@ class TokenFile:
             return ()
         except OSError as error:
             raise ConfigError(f"{self.path}: cannot be read: {error.strerror or error}.") from None
-        key = (facts.st_mtime_ns, facts.st_size)
+        key = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
         if self._read is not None and self._read[0] == key:
             return self._read[1]
         if os.name == "posix" and facts.st_mode & (stat.S_IRWXG | stat.S_IRWXO):

@@ -22,7 +22,7 @@ import orjson
 from msgspec import UnsetType
 
 from toolcrib.assembly import Assembly
-from toolcrib.definitions import JsonObject, Tool
+from toolcrib.definitions import JsonObject
 from toolcrib.dialects.mcp import write_tool
 from toolcrib.errors import ConfigError
 from toolcrib.gateway.auth import Failures, TokenFile
@@ -53,7 +53,7 @@ from toolcrib.sources.json_rpc import (
     read_object,
     require_distinct_keys,
 )
-from toolcrib.sources.mcp_headers import KEY, decode_value, require_matching
+from toolcrib.sources.mcp_headers import Mirror, decode_value, mirrors_of, require_matching
 
 if TYPE_CHECKING:
     from toolcrib.gateway.run import Options
@@ -87,7 +87,7 @@ class HttpApp:
         self._hosts = _LOOPBACK | {host.lower() for host in hosts}
         self._origins = {origin.lower().rstrip("/") for origin in origins}
         self._failures = Failures()
-        self._annotated: WeakKeyDictionary[Assembly, Mapping[str, Tool]] = WeakKeyDictionary()
+        self._mirrored: WeakKeyDictionary[Assembly, Mapping[str, Sequence[Mirror]]] = WeakKeyDictionary()
 
     def open(self, head: Head) -> Take:
         """What takes the body of a request, if it is let in. Raises `Refused`."""
@@ -158,7 +158,7 @@ class HttpApp:
             require_distinct_keys(body, envelope, params)
             meta = params.get("_meta")
             version = head.headers.get("mcp-protocol-version")
-            if version == MODERN_VERSION or (isinstance(meta, Mapping) and META_VERSION in meta):
+            if version == MODERN_VERSION or (meta is not None and isinstance(meta, Mapping) and META_VERSION in meta):
                 self._modern(head, principal, envelope, identifier, params, reply)
             else:
                 self._legacy(head.headers, principal, envelope, identifier, params, reply)
@@ -200,16 +200,16 @@ class HttpApp:
 
     def _require_params(self, client: Client, params: JsonObject, headers: Mapping[str, str]) -> None:
         """Headers that mirror arguments say what the arguments say, for every tool that the client was shown."""
-        assembly = client.session.assemble(dialect="mcp").assembly
-        tools = self._annotated.get(assembly)
-        if tools is None:
-            shapes = ((tool, orjson.dumps(write_tool(tool))) for tool in assembly.tools)
-            tools = {str(tool.name): tool for tool, shape in shapes if KEY.encode() in shape}
-            self._annotated[assembly] = tools
-        tool = tools.get(str(params.get("name")))
+        assembly = client.session.assembly
+        mirrored = self._mirrored.get(assembly)
+        if mirrored is None:
+            schemas = ((str(tool.name), cast("JsonObject", write_tool(tool)["inputSchema"])) for tool in assembly.tools)
+            mirrored = {name: found for name, schema in schemas if (found := mirrors_of(schema))}
+            self._mirrored[assembly] = mirrored
+        mirrors = mirrored.get(str(params.get("name")))
         arguments = params.get("arguments")
-        if tool is not None and (arguments is None or isinstance(arguments, dict)):
-            require_matching(tool, cast("JsonObject", write_tool(tool)["inputSchema"]), arguments or {}, headers)
+        if mirrors is not None and (arguments is None or isinstance(arguments, dict)):
+            require_matching(mirrors, arguments or {}, headers)
 
     # The era of sessions
 

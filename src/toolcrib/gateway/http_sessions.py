@@ -72,12 +72,13 @@ class HttpSessions:
     def find(self, identifier: str, principal: Principal) -> HttpSession | None:
         """The principal's session of that id, if it is alive."""
         session = self._sessions.get(identifier)
-        if session is None or session.client.principal != principal:
+        if session is None or (session.client.principal is not principal and session.client.principal != principal):
             return None
-        if self._clock() - session.used_at > SESSION_IDLE_S:
+        now = self._clock()
+        if now - session.used_at > SESSION_IDLE_S:
             self.end(session)
             return None
-        session.used_at = self._clock()
+        session.used_at = now
         self._sessions.move_to_end(identifier)
         return session
 

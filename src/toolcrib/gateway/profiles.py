@@ -1,7 +1,7 @@
 """Who may do what: from a credential to a principal, and from a principal to a scope (X19).
 
-A profile grants; it never adds to what the crib has. It is resolved anew for every request, so that a token that was
-revoked or a profile that was narrowed counts at once.
+A profile grants; it never adds to what the crib has. The token is looked up anew for every request, so that one that
+was revoked counts at once; profiles change with the configuration, and that is read at the start.
 """
 
 from collections.abc import Mapping
@@ -41,6 +41,7 @@ class Profiles:
 
     def __init__(self, settings: Mapping[str, ProfileSettings]) -> None:
         self._settings = {DEFAULT_PROFILE: ProfileSettings(), **settings}
+        self._principals: dict[tuple[str, str], Principal] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -48,7 +49,13 @@ class Profiles:
         return tuple(self._settings)
 
     def principal(self, name: str, profile: str = DEFAULT_PROFILE) -> Principal:
-        """The principal of that name under a profile. Raises `ConfigError`."""
+        """The principal of that name under a profile; the same one every time. Raises `ConfigError`."""
+        principal = self._principals.get((name, profile))
+        if principal is None:
+            principal = self._principals[name, profile] = self._build(name, profile)
+        return principal
+
+    def _build(self, name: str, profile: str) -> Principal:
         settings = self._settings.get(profile)
         if settings is None:
             hint = nearest(profile, self._settings)

@@ -84,7 +84,7 @@ class ClientExchange:
         self._client = client
         self._channel = channel
         meta = params.get("_meta")
-        self._meta: Mapping[str, Json] = meta if isinstance(meta, dict | Mapping) else {}
+        self._meta: Mapping[str, Json] = meta if meta is not None and isinstance(meta, Mapping) else {}
         self._token = self._meta.get("progressToken")
         self._answers: JsonObject = {key: params[key] for key in _ANSWERS if params.get(key) is not None}
         self.desk: Desk | None = None
@@ -140,7 +140,7 @@ class ClientExchange:
     @property
     def wants_progress(self) -> bool:
         """Whether the client sent a token."""
-        return isinstance(self._token, str | int)
+        return self._token is not None and isinstance(self._token, str | int)
 
     def progress(self, params: JsonObject) -> None:
         """Passes on how far the call has come, under the client's own token."""

@@ -52,8 +52,8 @@ class Gateway:
         self.startup_wait_s = crib.settings.gateway.startup_wait
         self.in_flight = 0
         """Requests under way."""
-        self._mark, self._numbers = secrets.token_hex(2), count(1)
-        """What calls are named after in the feed: apart from those of another process, and in their order."""
+        self._mark, self._numbers, self._clients = secrets.token_hex(2), count(1), count(1)
+        """What calls and clients are named after: apart from those of another process, and in their order."""
         self._places: dict[str, Places] = {}
         self._settled = False
         self._methods: Mapping[str, tuple[frozenset[Era], Handler]] = {
@@ -82,7 +82,7 @@ class Gateway:
     def open_client(self, principal: Principal, era: Era, *, version: str, capabilities: JsonObject) -> Client:
         """A client of this principal."""
         client = Client(
-            id=f"{principal.name}:{secrets.token_hex(8)}",
+            id=f"{principal.name}:{self._mark}{next(self._clients):x}",
             principal=principal,
             session=open_session(self.crib, principal),
             era=era,

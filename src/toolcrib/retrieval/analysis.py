@@ -52,7 +52,7 @@ class FieldWeights:
     fields: Mapping[str, Field]
     saturation: float = 1.2
     """Weighted occurrences that give half of what endless ones would."""
-    coverage: float = 1.0
+    coverage: float = 0.6
     """What covering a whole name adds; each of its terms gives its share."""
 
     def impact_table(self) -> NDArray[np.float32]:
@@ -67,9 +67,9 @@ def default_weights() -> FieldWeights:
         fields={
             "name": Field(weight=2.0, pivot=3.0, length_share=0.3),
             "toolset": Field(weight=0.6, pivot=2.0, length_share=0.5),
-            "description": Field(weight=1.0, pivot=15.0, length_share=0.7),
+            "description": Field(weight=1.0, pivot=15.0, length_share=0.35),
             "parameters": Field(weight=1.0, pivot=3.0, length_share=0.3),
-            "nested": Field(weight=0.5, pivot=15.0, length_share=0.75),
+            "nested": Field(weight=0.5, pivot=15.0, length_share=0.35),
             "aliases": Field(weight=2.0, pivot=3.0, length_share=0.3),
         }
     )

@@ -21,7 +21,7 @@ from toolcrib.retrieval.encoder_confidence import ENCODER_CALIBRATION, EncoderCo
 from toolcrib.retrieval.encoder_fill import VectorFill
 from toolcrib.retrieval.fusion import FusionWeights
 from toolcrib.retrieval.hybrid import HybridRetriever, SemanticModel, Yardstick
-from toolcrib.retrieval.semantic import StaticModel, unit
+from toolcrib.retrieval.semantic import Places, StaticModel, unit
 
 Floats = NDArray[np.float32]
 
@@ -111,9 +111,9 @@ class EncodedVectors:
         scores[rows] += np.float32(ENCODER_SHARE) * (near - scores[rows])
         return scores
 
-    def quick(self, query: str) -> Floats:
+    def some(self, query: str, rows: Places) -> Floats:
         """Nearness by the table alone: for the clauses of a query, where the encoder gains nothing for its time."""
-        return self._static.scores(query)
+        return self._static.some(query, rows)
 
     def encoded(self, query: str) -> Floats:
         """The encoder's own part in each score; 0 where it has none."""

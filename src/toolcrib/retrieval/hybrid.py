@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from toolcrib.errors import ModelUnavailable
 from toolcrib.limits import NEAREST_NAMES, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.base import Document, Hit, Ranking
+from toolcrib.retrieval.clauses import clause_part, clauses, looked_at
 from toolcrib.retrieval.cohort import Cohort
 from toolcrib.retrieval.confidence import Calibration, Signals
-from toolcrib.retrieval.fusion import FusionWeights, clauses, fuse
+from toolcrib.retrieval.fusion import FusionWeights, fuse
 from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever, Match, lift_named
 from toolcrib.retrieval.selection import Scored, select
-from toolcrib.retrieval.semantic import StaticModel
+from toolcrib.retrieval.semantic import Places, StaticModel
 from toolcrib.retrieval.text import runs_of
 
 Floats = NDArray[np.float32]
@@ -36,6 +37,10 @@ class Vectors(Protocol):
         """Nearness of each document to the query, in the order in which they were given."""
         ...
 
+    def some(self, query: str, rows: Places) -> Floats:
+        """Nearness of some documents, by the model that answers fastest: for the clauses of a query."""
+        ...
+
 
 @runtime_checkable
 class Growing(Protocol):
@@ -43,10 +48,6 @@ class Growing(Protocol):
 
     def applied(self, query: str) -> tuple[int, int]:
         """For how many of the documents it answers this query by now, and for how many it should."""
-        ...
-
-    def quick(self, query: str) -> Floats:
-        """Nearness without the second model."""
         ...
 
     def encoded(self, query: str) -> Floats:
@@ -200,12 +201,12 @@ class HybridIndex:
         confidence = 1.0 if match.named else round(self._calibration.confidence(signals), 4)
         if not found or (not match.named and self._calibration.abstains(signals)):
             return self._nothing(query, found, limit, confidence)
-        encoded = self._encoded(query) if explain else {}
+        stages = self._stages(query, match, meaning) if explain else {}
         hits = tuple(
             Hit(
                 key=document.key,
                 score=round(score, 5),
-                evidence=self._evidence(document, match, score, encoded.get(document.key)) if explain else {},
+                evidence=self._evidence(document, match, score, stages) if explain else {},
             )
             for score, document in found
         )
@@ -222,21 +223,28 @@ class HybridIndex:
         return self._lexical.match(query, self._english(query) if self._english is not None else ())
 
     def _fused(self, query: str, match: Match, meaning: Floats) -> Floats:
-        best_clause = self._best_clause(query, meaning)
-        fused = fuse(match.scores, meaning, best_clause, self._weights)
+        fused = fuse(match.scores, meaning, self._weights)
         gone = self._lexical.postings.gone
         if len(gone):
             fused[gone] = meaning[gone] = 0.0
+        rows, part = self._clause_part(query, fused)
+        if len(rows):
+            # Rows that are not looked at stay below those that are.
+            added = np.full(len(fused), part.min(), dtype=np.float32)
+            added[rows] = part
+            fused += added
+            fused[gone] = 0.0
         return fused
 
-    def _best_clause(self, query: str, meaning: Floats) -> Floats | None:
-        parts = clauses(query) if self._weights.clauses else ()
-        if not parts:
-            return None
-        if not self._growing:
-            return np.maximum.reduce([self._meaning(part) for part in parts])
-        best = np.maximum.reduce([self._quick(part) for part in parts])
-        return meaning + (best - self._quick(query))
+    def _clause_part(self, query: str, fused: Floats) -> tuple[Places, Floats]:
+        """The rows whose clauses are looked at, and what the clauses add to them; none for a simple query."""
+        parts = clauses(query) if self._weights.clauses or self._weights.standing else ()
+        rows = looked_at(fused, self._lexical.postings.gone) if parts else np.empty(0, dtype=np.intp)
+        if not len(rows):
+            return rows, np.empty(0, dtype=np.float32)
+        words = [self._lexical.word_scores(part)[rows] for part in parts]
+        near = [self._some(part, rows) for part in parts]
+        return rows, clause_part(words, near, self._some(query, rows), self._weights)
 
     def _signals(self, query: str, match: Match, meaning: Floats, fused: Floats) -> Signals:
         nearest = float(meaning.max(initial=0.0))
@@ -256,8 +264,14 @@ class HybridIndex:
         scores = self._base.scores(query)
         return scores if self._added is None else np.concatenate((scores, self._added.scores(query)))
 
-    def _quick(self, query: str) -> Floats:
-        return np.concatenate([part.quick(query) for part in self._growing])
+    def _some(self, query: str, rows: Places) -> Floats:
+        """Nearness of some rows, in their order, which is ascending."""
+        if self._added is None:
+            return self._base.some(query, rows)
+        size = len(self._lexical.documents.base)
+        here = int(np.searchsorted(rows, size))
+        added = self._added.some(query, rows[here:] - size)
+        return np.concatenate((self._base.some(query, rows[:here]), added))
 
     def _mode(self, query: str) -> str:
         """What this search was done with."""
@@ -272,22 +286,28 @@ class HybridIndex:
             hits=(), abstained=True, confidence=round(confidence, 4), nearest=nearest, mode=self._mode(query)
         )
 
-    def _encoded(self, query: str) -> dict[str, float]:
-        """What the second model gives to each document, by key; nothing where there is none."""
-        if not self._growing:
-            return {}
-        parts = np.concatenate([part.encoded(query) for part in self._growing])
-        rows = self._lexical.documents
-        documents = (*rows.base, *rows.added)
-        return {document.key: float(part) for document, part in zip(documents, parts, strict=True) if part}
+    def _stages(self, query: str, match: Match, meaning: Floats) -> dict[str, dict[str, float]]:
+        """What each stage but the words gave, by the document's key; of rows that it gave nothing, nothing."""
+        stages = {"clauses": np.zeros_like(meaning)}
+        rows, part = self._clause_part(query, fuse(match.scores, meaning, self._weights))
+        stages["clauses"][rows] = part
+        if self._growing:
+            encoded = np.concatenate([segment.encoded(query) for segment in self._growing])
+            stages["encoder"] = encoded * np.float32(self._weights.meaning)
+        documents = (*self._lexical.documents.base, *self._lexical.documents.added)
+        return {
+            name: {documents[int(row)].key: float(values[row]) for row in np.flatnonzero(values)}
+            for name, values in stages.items()
+        }
 
-    def _evidence(self, document: Document, match: Match, score: float, encoded: float | None) -> dict[str, float]:
+    def _evidence(
+        self, document: Document, match: Match, score: float, stages: dict[str, dict[str, float]]
+    ) -> dict[str, float]:
         parts = self._lexical.evidence(document, match, None)
         evidence = {name: round(value * self._weights.words, 4) for name, value in parts.items()}
-        if encoded is not None:
-            evidence["encoder"] = round(encoded * self._weights.meaning, 4)
+        evidence |= {name: round(values.get(document.key, 0.0), 4) for name, values in stages.items()}
         evidence["meaning"] = round(score - sum(evidence.values()), 4)
-        return evidence
+        return {name: value for name, value in evidence.items() if value or name == "meaning"}
 
 
 def _describe(applied: Sequence[tuple[int, int]]) -> str:

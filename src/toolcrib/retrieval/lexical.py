@@ -23,7 +23,7 @@ from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights,
 from toolcrib.retrieval.base import Document, Grouped, Hit, Ranking
 from toolcrib.retrieval.forward import Stretch, joined
 from toolcrib.retrieval.postings import Floats, build_segment, count_terms, read_rows
-from toolcrib.retrieval.query import QueryWeights, Weigher, Word
+from toolcrib.retrieval.query import QueryWeights, Weigher, Word, answered_nearby
 from toolcrib.retrieval.reading import Postings, SegmentReader
 from toolcrib.retrieval.selection import RIVAL_SHARE, select
 from toolcrib.retrieval.spelling import Spelling
@@ -234,8 +234,15 @@ class LexicalIndex:
     def match(self, query: str, also: Sequence[str] = ()) -> Match:
         """Scores every row for a query, and for words that mean the same as some of it."""
         words = self._weigher.words(" ".join((query, *also)) if also else query)
-        scores = self.postings.accumulate([pair for word in words for pair in word.numbers])
-        return Match(words=words, scores=scores, named=self._named(query))
+        return Match(words=words, scores=self._sums(words), named=self._named(query))
+
+    def word_scores(self, text: str) -> Floats:
+        """What the words of a text give to every row."""
+        return self._sums(self._weigher.words(text))
+
+    def _sums(self, words: Sequence[Word]) -> Floats:
+        weighted = [pair for word in words for pair in word.numbers]
+        return self.postings.accumulate(weighted + answered_nearby(words))
 
     def scores(self, query: str) -> Floats:
         """The score of every document, names not counted, in the order in which they were given."""
@@ -259,6 +266,7 @@ class LexicalIndex:
         """What each field gave to a document by words; with a score, the rest is what its name gave."""
         weights = {number: weight for word in match.words for number, weight in word.numbers}
         parts = self._analyser.parts(document, weights)
+        parts["neighbours"] = sum(self._analyser.parts(document, dict(answered_nearby(match.words))).values())
         if score is not None:
             parts["exact_name"] = score - sum(parts.values())
         return {name: round(value, 4) for name, value in parts.items() if abs(value) >= 0.0005}

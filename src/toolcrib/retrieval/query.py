@@ -2,15 +2,15 @@
 
 A word counts by how rare it is in this index and by how telling it is in queries at all (`salience`). The
 exact written form counts most; other forms of the same word (its family) count less; a word that the index
-does not know may be two words written together, or two words of the query may be one. No word is required: a
-word that nothing in the index holds adds nothing and takes nothing away (X2: it never empties an answerable
-query).
+does not know may be two words written together, or two words of the query may be one. Words that mean nearly the
+same (`neighbours`) count for a part of it. No word is required: a word that nothing in the index holds adds nothing
+and takes nothing away (X2: it never empties an answerable query).
 
 Invariant: weights depend on the query and on counts of living rows alone.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from toolcrib.limits import QUERY_MAX_TERMS, QUERY_WORDS_CACHED, TERM_MAX_CHARS
 from toolcrib.retrieval.analysis import Analyser
+from toolcrib.retrieval.neighbours import Neighbours, shipped_neighbours
 from toolcrib.retrieval.reading import Postings
 from toolcrib.retrieval.salience import GRAMMATICAL, salience_table
 from toolcrib.retrieval.spelling import Spelling
@@ -28,6 +29,9 @@ _MISSPELT_MIN_CHARS = 5
 _MISSPELT_MAX_CHARS = 20
 _SPLIT_MIN_CHARS = 5
 _SPLIT_PART_CHARS = 2
+
+Numbers = tuple[tuple[int, float], ...]
+"""Term numbers with their weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +46,12 @@ class QueryWeights:
     """Each half of an unknown word that the index knows as two ("cosmosdb" for "Cosmos DB")."""
     misspelt: float = 0.5
     """The commonest word one slip away from an unknown one, which must start with the same letter."""
+    nearby: float = 0.7
+    """A word of the very same meaning, against the word that was written; less, the less near it is."""
     salience: Mapping[str, float] = field(default_factory=salience_table)
     """Word families that count less than in full."""
+    neighbours: Callable[[], Neighbours] = shipped_neighbours
+    """Words that mean nearly the same; read when the first word is weighed."""
 
 
 class Word(Struct, frozen=True, kw_only=True):
@@ -52,8 +60,10 @@ class Word(Struct, frozen=True, kw_only=True):
     text: str
     mass: float
     """What the word is worth if a document holds exactly it."""
-    numbers: tuple[tuple[int, float], ...]
+    numbers: Numbers
     """Term numbers that answer to the word, with their weights; empty if the index knows none."""
+    nearby: Numbers = ()
+    """Term numbers of words that mean nearly the same."""
     telling: bool = True
     """Whether the word says anything by itself; grammatical words do not, nor do two words put together."""
 
@@ -103,13 +113,25 @@ class Weigher:
         own = self._analyser.vocabulary.get(term)
         mass = self._worth(key, 0 if own is None else self._postings.holding(own))
         telling = self._weights.salience.get(key, 1.0) > GRAMMATICAL
-        return Word(text=term, mass=mass, numbers=numbers, telling=telling)
+        nearby = self._nearby(term, key, mass) if telling and self._weights.nearby else ()
+        return Word(text=term, mass=mass, numbers=numbers, nearby=nearby, telling=telling)
+
+    def _nearby(self, term: str, key: str, mass: float) -> Numbers:
+        """However rare it is, a neighbour is worth no more than the word itself."""
+        found: list[tuple[int, float]] = []
+        for other, nearness in self._weights.neighbours().of(term):
+            scale = self._weights.nearby * nearness
+            salience = self._weights.salience.get(key, 1.0)
+            found += [
+                (number, scale * min(weight * salience, mass)) for number, weight in self._forms(other, other, 1.0)
+            ]
+        return tuple(found)
 
     def _worth(self, key: str, holding: int) -> float:
         rarity = math.log(1.0 + (self._rows - holding + 0.5) / (holding + 0.5))
         return rarity * self._weights.salience.get(key, 1.0)
 
-    def _forms(self, term: str, key: str, scale: float) -> tuple[tuple[int, float], ...]:
+    def _forms(self, term: str, key: str, scale: float) -> Numbers:
         numbers = self._families.numbers(key)
         if not numbers:
             return ()
@@ -124,7 +146,7 @@ class Weigher:
                 found.append((number, weight * scale))
         return tuple(found)
 
-    def _parted(self, term: str) -> tuple[tuple[int, float], ...]:
+    def _parted(self, term: str) -> Numbers:
         if len(term) < _SPLIT_MIN_CHARS or not term.isascii():
             return ()
         lacks, scale = self._families.lack, self._weights.parted
@@ -137,7 +159,7 @@ class Weigher:
                     return first + second
         return ()
 
-    def _misspelt(self, term: str) -> tuple[tuple[int, float], ...]:
+    def _misspelt(self, term: str) -> Numbers:
         if not (_MISSPELT_MIN_CHARS <= len(term) <= _MISSPELT_MAX_CHARS and term.isascii() and term.isalpha()):
             return ()
         vocabulary, holding = self._analyser.vocabulary, self._postings.holding
@@ -151,3 +173,14 @@ def _split_places(length: int) -> tuple[int, ...]:
     """Where a word of this length may come apart, from its middle outwards."""
     places = range(_SPLIT_PART_CHARS, length - _SPLIT_PART_CHARS + 1)
     return tuple(sorted(places, key=lambda at: (abs(at - length / 2), at)))
+
+
+def answered_nearby(words: Sequence[Word]) -> list[tuple[int, float]]:
+    """The terms near to some word that answer to no word themselves: each once, by the word that it is nearest to."""
+    held = {number for word in words for number, _ in word.numbers}
+    nearby: dict[int, float] = {}
+    for word in words:
+        for number, weight in word.nearby:
+            if number not in held and weight > nearby.get(number, 0.0):
+                nearby[number] = weight
+    return list(nearby.items())

@@ -33,6 +33,8 @@ from toolcrib.retrieval.vocabulary import Bridge, Vocabulary
 Codes: TypeAlias = NDArray[np.int8]
 Floats: TypeAlias = NDArray[np.float32]
 
+Places: TypeAlias = NDArray[np.intp]
+
 MODEL_DIRECTORY = Path(__file__).parent / "model"
 _TABLE = "table.npz"
 _BRIDGE = "bridge.npz"
@@ -170,8 +172,17 @@ class SemanticIndex:
             return _products(self.coarse, vector)
         scores = _products(self.coarse, vector[:_COARSE_DIMENSIONS])
         nearest = np.argpartition(scores, -SEMANTIC_REFINED_DOCUMENTS)[-SEMANTIC_REFINED_DOCUMENTS:]
-        scores[nearest] = (self.codes[nearest].astype(np.float32) @ vector) / self.norms[nearest]
+        scores[nearest] = self._exact(nearest, vector)
         return scores
+
+    def some(self, query: str, rows: Places) -> Floats:
+        """Nearness of some documents to the query, exactly."""
+        return self._exact(rows, self.model.embed_query(query))
+
+    def _exact(self, rows: Places, vector: Floats) -> Floats:
+        if self.codes is None or self.norms is None:
+            return _products(self.coarse[rows], vector)
+        return np.asarray(self.codes[rows].astype(np.float32) @ vector / self.norms[rows], dtype=np.float32)
 
 
 def unit(vectors: NDArray[np.int8] | NDArray[np.float32]) -> Floats:

@@ -7,12 +7,13 @@ that is a header token and occurs once. A tool with any other annotation is one 
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 import orjson
+from msgspec import Struct
 
-from toolcrib.definitions import Json, JsonObject, Tool
+from toolcrib.definitions import Json, JsonObject
 from toolcrib.sources.json_rpc import HEADER_MISMATCH, RpcError
 
 KEY = "x-mcp-header"
@@ -84,24 +85,44 @@ def param_headers(schema: bytes, arguments: JsonObject) -> dict[str, str]:
     return headers
 
 
-def require_matching(tool: Tool, schema: JsonObject, arguments: JsonObject, headers: Mapping[str, str]) -> None:
-    """Raises `RpcError` if a header says something else than the argument that it mirrors (A18)."""
+class Mirror(Struct, frozen=True):
+    """One argument that a header repeats."""
+
+    path: tuple[str, ...]
+    token: str
+    kind: Json
+    """The type that the schema gives the argument."""
+
+    @property
+    def header(self) -> str:
+        """The name of the header, as a request is read."""
+        return f"{PREFIX}{self.token.lower()}"
+
+
+def mirrors_of(schema: JsonObject) -> tuple[Mirror, ...]:
+    """The arguments that headers repeat; none if the annotations cannot be used."""
     if find_problem({"inputSchema": schema}) is not None:
-        return
-    for path, position in _positions(schema):
-        token = position.get(KEY)
-        if not path or not isinstance(token, str):
-            continue
-        raw = headers.get(f"{PREFIX}{token.lower()}")
-        value = _value_at(arguments, path)
+        return ()
+    return tuple(
+        Mirror(path, token, position.get("type"))
+        for path, position in _positions(schema)
+        if path and isinstance(token := position.get(KEY), str)
+    )
+
+
+def require_matching(mirrors: Iterable[Mirror], arguments: JsonObject, headers: Mapping[str, str]) -> None:
+    """Raises `RpcError` if a header says something else than the argument that it mirrors (A18)."""
+    for mirror in mirrors:
+        raw = headers.get(mirror.header)
+        value = _value_at(arguments, mirror.path)
         text = _render(value)
         if raw is None and text is None:
             continue
         said = decode_value(raw)
-        same = said is not None and text is not None and _same(position.get("type"), value, text, said)
-        if not same:
+        if said is None or text is None or not _same(mirror.kind, value, text, said):
+            where = ".".join(mirror.path)
             raise RpcError(
-                HEADER_MISMATCH, f"The header Mcp-Param-{token} does not say what the argument `{'.'.join(path)}` says."
+                HEADER_MISMATCH, f"The header Mcp-Param-{mirror.token} does not say what the argument `{where}` says."
             )
 
 

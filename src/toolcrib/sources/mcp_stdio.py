@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from toolcrib.errors import SourceUnavailable
-from toolcrib.limits import TERMINATE_S, UPSTREAM_LINE_MAX_BYTES
+from toolcrib.limits import EXIT_CODE_S, TERMINATE_S, UPSTREAM_LINE_MAX_BYTES
 from toolcrib.sources.json_rpc import LineFramer, Noise
 from toolcrib.sources.link import Link, Listener, Waiter
 from toolcrib.sources.processes import Guard, child_environment, kill_marked, signal_group
@@ -106,8 +106,8 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """One of its pipes closed; without its output it is of no use."""
         if fd == 1 and not self.closed.is_set():
-            # The exit code usually follows at once, and says more.
-            asyncio.get_running_loop().call_later(0.2, self.fail, self._why("it closed its output"))
+            # The exit code usually follows at once, and says more; on a busy machine it takes its time.
+            asyncio.get_running_loop().call_later(EXIT_CODE_S, self._give_up)
 
     def process_exited(self) -> None:
         """It has ended."""
@@ -117,6 +117,9 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
         self._guard.forget(self.pid)
         self.fail(self._why(how))
         self._kill()
+
+    def _give_up(self) -> None:
+        self.fail(self._why("it closed its output"))
 
     # What callers use
 

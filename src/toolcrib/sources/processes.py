@@ -81,7 +81,9 @@ class Guard:
             if self._process.stdin:
                 with suppress(OSError):
                     self._process.stdin.close()
-            self._process.wait(timeout=5)
+            # On a machine that is too busy for it, it ends later: its input is closed.
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=5)
             self._process = None
 
     def _tell(self, line: str) -> None:

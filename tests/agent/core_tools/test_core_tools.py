@@ -132,8 +132,8 @@ async def test_a_command_runs_in_the_directory_and_tells_its_status(tmp_path: Pa
 async def test_a_command_that_takes_too_long_is_ended_with_all_its_children(tmp_path: Path) -> None:
     async with seated(tmp_path, terminal="allow") as session:
         # The output is read to its end, so the answer comes only when no child holds the pipe any more.
-        result = await ask(session, "terminal", command="sleep 60 & echo started; sleep 60", timeout_s=0.5)
-        assert "ended after 0.5 s" in result.text
+        result = await ask(session, "terminal", command="sleep 60 & echo started; sleep 60", timeout_s=2)
+        assert "ended after 2 s" in result.text
         assert "started" in result.text
 
 
@@ -146,7 +146,7 @@ async def test_a_child_left_in_the_background_ends_with_its_command(tmp_path: Pa
 @pytest.mark.requirement("X28")
 async def test_the_output_of_a_command_is_bounded_and_keeps_both_ends(tmp_path: Path) -> None:
     script = "print('first'); print('x' * 1_000_000); print('last')"
-    done = await run_child([sys.executable, "-c", script], cwd=tmp_path, deadline_s=9)
+    done = await run_child([sys.executable, "-c", script], cwd=tmp_path, deadline_s=60)
     assert len(done.output) < OUTPUT_MAX_CHARS + 100
     assert done.output.startswith("first")
     assert done.output.endswith("last\n")
