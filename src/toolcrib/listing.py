@@ -51,15 +51,17 @@ class _Blocks(NamedTuple):
 
     names: _Block
     total: _Block
+    spared: int
+    """Characters that the count takes less than the names."""
+    rank: tuple[int, str]
+    """The largest lose their names first, then by name."""
 
 
 class ListingRenderer:
     """Renders listings, keeping the blocks of toolsets that did not change."""
 
     def __init__(self) -> None:
-        self._blocks: Alongside[Toolset, _Blocks] = Alongside(
-            lambda toolset: _Blocks(_block(toolset, "names"), _block(toolset, "count"))
-        )
+        self._blocks: Alongside[Toolset, _Blocks] = Alongside(_blocks)
         self._lines: Alongside[Toolset, _Block] = Alongside(lambda toolset: _block(toolset, "lines"))
 
     def render(self, catalog: Catalog, *, mode: Mode, max_chars: int) -> Listing:
@@ -70,12 +72,12 @@ class ListingRenderer:
         blocks = self._blocks.of(toolsets)
         chosen = [block.names for block in blocks]
         total = sum([block.chars for block in chosen])
-        counted: set[int] = set()
+        counted: list[int] = []
         if total <= max_chars:
             lines_budget = max_chars if mode == "on" else min(max_chars, LINES_MAX_TOKENS * 4)
             self._grow(toolsets, chosen, total, lines_budget)
         else:
-            counted = _shrink(toolsets, blocks, total, max_chars)
+            counted = _shrink(blocks, total, max_chars)
             for place in counted:
                 chosen[place] = blocks[place].total
             if sum([block.chars for block in chosen]) > max_chars:
@@ -98,17 +100,17 @@ class ListingRenderer:
             total += more
 
 
-def _shrink(toolsets: Sequence[Toolset], blocks: Sequence[_Blocks], total: int, budget: int) -> set[int]:
+def _shrink(blocks: Sequence[_Blocks], total: int, budget: int) -> list[int]:
     """The places of those that lose their names, the largest first, until the rest fits."""
-    counted: set[int] = set()
-    sizes = [(-block.names.chars, toolset.name) for block, toolset in zip(blocks, toolsets, strict=True)]
-    for place in sorted(range(len(sizes)), key=sizes.__getitem__):
+    counted: list[int] = []
+    ranks = [block.rank for block in blocks]
+    for place in sorted(range(len(ranks)), key=ranks.__getitem__):
         if total <= budget:
             break
-        less = blocks[place].names.chars - blocks[place].total.chars
-        if less > 0:
-            counted.add(place)
-            total -= less
+        spared = blocks[place].spared
+        if spared > 0:
+            counted.append(place)
+            total -= spared
     return counted
 
 
@@ -126,6 +128,11 @@ def _toolsets_only(catalog: Catalog, budget: int) -> Listing:
     more = len(catalog.toolsets) - len(shown)
     text = "\n" + " ".join(shown) + (f" and {more} more toolsets" if more else "")
     return Listing(text=text, chars=_chars(text), names_listed=0)
+
+
+def _blocks(toolset: Toolset) -> _Blocks:
+    names, total = _block(toolset, "names"), _block(toolset, "count")
+    return _Blocks(names, total, names.chars - total.chars, (-names.chars, toolset.name))
 
 
 def _block(toolset: Toolset, form: Form) -> _Block:

@@ -82,7 +82,8 @@ class _Runs(dict[bytes, int]):
 
     def expand(self, codes: Numbers) -> tuple[Numbers, Numbers]:
         """The terms of runs that have not exactly one, and how many each has."""
-        ends, several = np.array(self._ends), np.array(self._several)
+        # Views, not copies; what is taken from them is one, so that both can grow again.
+        ends, several = np.frombuffer(self._ends, dtype=np.int32), np.frombuffer(self._several, dtype=np.int32)
         which = _CUT - 1 - codes
         starts, sizes = ends[which], ends[which + 1] - ends[which]
         before = np.cumsum(sizes, dtype=np.int32) - sizes
