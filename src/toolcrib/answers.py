@@ -26,7 +26,7 @@ _TOOLSETS_NAMED = 20
 _ONLY_NEED = (0,)
 
 
-class Found(Struct):
+class Found(Struct, gc=False):
     """A hit on its way into the answer."""
 
     tool: Tool
@@ -34,8 +34,8 @@ class Found(Struct):
     needs: tuple[int, ...]
     """Which of the queries it answers."""
     card: Card
-    twins: list[Json]
-    """Names of the same tool on other servers."""
+    twins: list[Json] | None = None
+    """Names of the same tool on other servers, if there are any."""
 
     def brief(self) -> JsonObject:
         """The entry of a tool that was shown before."""
@@ -61,7 +61,7 @@ def find_tools(catalog: Catalog, rankings: Sequence[Ranking], limit: int, cards:
     get, card_of = catalog.get, cards.of
     if len(rankings) == 1:
         tools = [(get(hit.key), hit.score) for hit in rankings[0].hits[:limit]]
-        return [Found(tool, score, _ONLY_NEED, card_of(tool), []) for tool, score in tools if tool is not None]
+        return [Found(tool, score, _ONLY_NEED, card_of(tool)) for tool, score in tools if tool is not None]
     needs: dict[str, list[int]] = {}
     scores: dict[str, float] = {}
     for rank in range(limit):
@@ -71,7 +71,7 @@ def find_tools(catalog: Catalog, rankings: Sequence[Ranking], limit: int, cards:
                 needs.setdefault(hit.key, []).append(index)
                 scores[hit.key] = max(hit.score, scores.get(hit.key, hit.score))
     return [
-        Found(tool, scores[name], tuple(sorted(needs[name])), card_of(tool), [])
+        Found(tool, scores[name], tuple(sorted(needs[name])), card_of(tool))
         for name in needs
         if (tool := get(name)) is not None
     ]
@@ -139,7 +139,7 @@ def _without_twins(found: Sequence[Found]) -> list[Found]:
     for item in found:
         first = groups.setdefault(item.card.twin, item)
         if first is not item:
-            first.twins.append(item.tool.name)
+            first.twins = [*(first.twins or ()), item.tool.name]
     return list(groups.values())
 
 

@@ -31,6 +31,12 @@ class Families:
             return tuple(numbers)
         return (*numbers[:1], *sorted(numbers[1:])) if key in known else tuple(sorted(numbers))
 
+    def possible(self, words: list[str]) -> list[tuple[str, str]]:
+        """Words with the keys of their families, without those that certainly have no term in theirs."""
+        keyed = [(word, word if word[-1] not in LAST_OF_ENDINGS else family(word)) for word in words]
+        marks = self._marks.current()
+        return keyed if marks is None else [pair for pair in keyed if marks[hash(pair[1]) & (PLACES - 1)]]
+
     def lack(self, key: str) -> bool:
         """Whether it is certain, at one look, that no term is of this family."""
         marks = self._marks.current()

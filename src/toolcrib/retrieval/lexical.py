@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from toolcrib.alongside import common_ends
 from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
-from toolcrib.retrieval.base import Document, Grouped, Hit, Ranking
+from toolcrib.retrieval.base import NO_EVIDENCE, Document, Grouped, Hit, Ranking
 from toolcrib.retrieval.forward import Stretch, joined
 from toolcrib.retrieval.postings import Floats, build_segment, read_rows, terms_of
 from toolcrib.retrieval.query import QueryWeights, Weigher, Word, answered_nearby
@@ -238,7 +238,11 @@ class LexicalIndex:
         if not found:
             return self.by_substring(query, limit)
         hits = [
-            Hit(key=document.key, score=score, evidence=self.evidence(document, match, score) if explain else {})
+            Hit(
+                key=document.key,
+                score=score,
+                evidence=self.evidence(document, match, score) if explain else NO_EVIDENCE,
+            )
             for score, document in found
         ]
         return Ranking(hits=tuple(hits), abstained=False, confidence=lexical_confidence(match, found[0][0]))

@@ -86,14 +86,12 @@ class Weigher:
         """The words of a query with everything in the index that answers to them."""
         terms = query_terms(query)[:QUERY_MAX_TERMS]
         unique = dict.fromkeys(terms)
-        seen, lacks, scale = self._seen, self._families.lack, self._weights.joined
+        seen, scale = self._seen, self._weights.joined
         found = [seen.get(term) or self._remember(term) for term in unique]
-        for first, second in pairwise(terms) if scale else ():
-            whole = first + second
-            key = family(whole)
-            if not lacks(key) and whole not in unique:
+        if scale:
+            for whole, key in self._families.possible([first + second for first, second in pairwise(terms)]):
                 numbers = self._forms(whole, key, scale)
-                if numbers:
+                if numbers and whole not in unique:
                     found.append(Word(text=whole, mass=0.0, numbers=numbers, telling=False))
         return found
 
