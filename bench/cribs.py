@@ -36,13 +36,14 @@ def with_description(raw: JsonObject, text: str) -> JsonObject:
     return {**raw, "function": {**cast("JsonObject", raw["function"]), "description": text}}
 
 
-def live_crib(tools: list[JsonObject]) -> Crib:
+def live_crib(tools: list[JsonObject], retrieval: str = "lexical") -> Crib:
     """A crib over a list that somebody else owns: compared at every assembly."""
-    return Crib(LiveDefinitions("live", lambda: tools, _run, toolset_of=server_of, origin="mcp"), settings=settings())
+    source = LiveDefinitions("live", lambda: tools, _run, toolset_of=server_of, origin="mcp")
+    return Crib(source, settings=settings(retrieval))
 
 
-def live(tools: list[JsonObject]) -> Session:
-    return live_crib(tools).session(model_context=200_000)
+def live(tools: list[JsonObject], retrieval: str = "lexical") -> Session:
+    return live_crib(tools, retrieval).session(model_context=200_000)
 
 
 class Servers:

@@ -1,5 +1,6 @@
 """Search with the index built: ours, the original's way, and peers from PyPI as far as they are installed."""
 
+import os
 import re
 import sqlite3
 import statistics
@@ -82,11 +83,36 @@ def fastmcp(tools: list[JsonObject], texts: list[str]) -> Search:
     return search
 
 
+def pydantic_ai(tools: list[JsonObject], texts: list[str]) -> Search:
+    from pydantic_ai.tools import ToolDefinition  # pyright: ignore[reportMissingImports]
+    from pydantic_ai.toolsets._tool_search import ToolSearchToolset  # pyright: ignore[reportMissingImports]
+
+    functions = [cast("dict[str, Any]", tool["function"]) for tool in tools]
+    corpus: list[Any] = [ToolDefinition(name=each["name"], description=each["description"]) for each in functions]
+    toolset: Any = ToolSearchToolset(wrapped=cast("Any", None))
+    asked = SimpleNamespace(corpus=corpus, discovered_tool_names=set[str]())
+    search: Search = lambda query: cast("object", toolset._run_keywords_search([query], asked))  # noqa: E731
+    search("first")
+    return search
+
+
+def litellm(tools: list[JsonObject], texts: list[str]) -> Search:
+    # The list of prices that comes with it, and not the one on a server.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    from litellm.proxy._experimental.mcp_server import tool_search  # pyright: ignore[reportMissingImports]
+
+    functions = [cast("dict[str, Any]", tool["function"]) for tool in tools]
+    light = [SimpleNamespace(**each, input_schema=each["parameters"]) for each in functions]
+    return lambda query: cast("object", tool_search.search_tools(query, light, 5))
+
+
 PEERS: dict[str, tuple[str, Peer, int]] = {
     "rank_bm25": ("rank-bm25", rank_bm25, 100_000),
     "bm25s": ("bm25s", bm25s, 100_000),
     "tantivy": ("tantivy", tantivy, 100_000),
     "FastMCP transform": ("fastmcp", fastmcp, 100_000),
+    "Pydantic AI tool search": ("pydantic-ai-slim", pydantic_ai, 100_000),
+    "LiteLLM tool search": ("litellm", litellm, 100_000),
     "SQLite FTS5": ("", fts5, 100_000),
 }
 
@@ -137,6 +163,7 @@ def measure(count: int) -> dict[str, tuple[float, float, float, float | None]]:
     for name, (package, make, most) in PEERS.items():
         if count > most or not _has(package):
             continue
+        make(tools[:1], texts[:1])  # what has to be imported is no part of a build
         started = time.process_time()
         search = make(tools, texts)
         build = (time.process_time() - started) * 1000
@@ -165,12 +192,17 @@ def report(sizes: Sequence[int]) -> Family:
             more = f", 1 changed {short(update)}" if update is not None else f" ({ratio:,.1f}×)"
             cells.append(f"{short(p50)} / {short(p95)}{more}; build {short(build)}")
         rows.append([name, *cells, growth(lines[name], 2_000, 100_000)])
-    installed = [f"{package} {version(package)}" for package, _, _ in PEERS.values() if package and _has(package)]
+    packages = [package for package, _, _ in PEERS.values() if package]
+    installed = [f"{package} {version(package)}" for package in packages if _has(package)]
+    lacking = [package for package in packages if not _has(package)]
     return Family(
         name="search",
         title="Search with the index built (CPU ms, p50 / p95; × is p50 against ours, lexical)",
         headings=["engine", *(f"{count:,}" for count in sizes), "growth 2,000 → 100,000"],
         rows=rows,
         lines=lines,
-        notes=[f"Peers: {', '.join(installed) or 'none installed'}; SQLite {sqlite3.sqlite_version}."],
+        notes=[
+            f"Peers: {', '.join(installed) or 'none installed'}; SQLite {sqlite3.sqlite_version}.",
+            *([f"Left out, because not installed here: {', '.join(lacking)}."] if lacking else []),
+        ],
     )

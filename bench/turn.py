@@ -1,7 +1,11 @@
-"""One turn: an assembly and one search, against the original's way on the same list, in the same run."""
+"""One turn: an assembly and one search, against the original's way on the same list, in the same run.
+
+The original searches by words alone, so the turns without a mark do the same job: `semantic: off`. *Hybrid* is the
+default, which also looks up what is meant. No turn asks what a turn before it asked.
+"""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import orjson
 
@@ -9,9 +13,20 @@ from bench import original
 from bench.catalogs import definitions, queries
 from bench.cribs import Servers, frozen, live, with_description
 from bench.measure import Case, Family, growth, interleaved, short
+from toolcrib.definitions import JsonObject
 from toolcrib.session import Session
 
-CASES = ("original", "dicts, checked", "frozen records", "one changed", "cold, dicts", "cold, frozen")
+CASES = (
+    "original",
+    "dicts, checked",
+    "dicts, hybrid",
+    "frozen records",
+    "frozen, hybrid",
+    "one changed",
+    "one changed, hybrid",
+    "cold, dicts",
+    "cold, frozen",
+)
 
 WARM_TURNS = 200
 """Turns before anything is measured; a tenth of them where a turn takes long."""
@@ -21,11 +36,7 @@ def measure(count: int) -> dict[str, float]:
     """Milliseconds of one turn in each case."""
     tools = definitions(count)
     original.REGISTRY.register(tools)
-    asked = iter(queries(100_000))
-    over_dicts, over_records = live(copy.deepcopy(tools)), frozen(Servers(tools))
-    source = Servers(tools)
-    changing = frozen(source)
-    told = iter(range(10**9))
+    asked = iter(dict.fromkeys(queries(100_000)))
 
     def turn(session: Session) -> None:
         session.begin_turn()
@@ -36,25 +47,42 @@ def measure(count: int) -> dict[str, float]:
         original.assemble(tools)
         original.search(tools, next(asked))
 
-    def change() -> None:
-        source.change(with_description(tools[count // 2], f"Changed for the {next(told)}. time."))
+    def served(session: Session, before: Callable[[], object] | None = None) -> Case:
+        """In a process that has been serving for a while: some words were asked before, and some tools shown."""
+        for _ in range(WARM_TURNS if count <= 2_000 else WARM_TURNS // 10):
+            turn(session)
+        return Case(lambda: turn(session), before)
 
     few = 15 if count <= 2_000 else 3 if count <= 20_000 else 1
     cold = Servers(tools)
-    # A process that has been serving for a while: some words were asked before, and some tools shown.
-    for session in (over_dicts, over_records, changing):
-        for _ in range(WARM_TURNS if count <= 2_000 else WARM_TURNS // 10):
-            turn(session)
+    changing, hybrid = _Changing(tools, "lexical"), _Changing(tools, "hybrid")
     return interleaved(
         {
             "original": Case(as_the_original, most=few),
-            "dicts, checked": Case(lambda: turn(over_dicts)),
-            "frozen records": Case(lambda: turn(over_records)),
-            "one changed": Case(lambda: turn(changing), change),
+            "dicts, checked": served(live(copy.deepcopy(tools))),
+            "dicts, hybrid": served(live(copy.deepcopy(tools), "hybrid")),
+            "frozen records": served(frozen(Servers(tools))),
+            "frozen, hybrid": served(frozen(Servers(tools), "hybrid")),
+            "one changed": served(changing.session, changing.change),
+            "one changed, hybrid": served(hybrid.session, hybrid.change),
             "cold, dicts": Case(lambda: turn(live(tools)), most=few),
             "cold, frozen": Case(lambda: turn(frozen(cold)), most=few),
         }
     )
+
+
+class _Changing:
+    """A session over servers one of which announces other words for a tool, again and again."""
+
+    def __init__(self, tools: list[JsonObject], retrieval: str) -> None:
+        self._tool = tools[len(tools) // 2]
+        self._source = Servers(tools)
+        self._told = 0
+        self.session = frozen(self._source, retrieval)
+
+    def change(self) -> None:
+        self._told += 1
+        self._source.change(with_description(self._tool, f"Changed for the {self._told}. time."))
 
 
 def report(sizes: Sequence[int]) -> Family:

@@ -6,7 +6,7 @@ array that changes costs the whole prompt cache (X10); when to take the new arra
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -138,9 +138,13 @@ class Turn(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 class Assemblies:
     """Assemblies by what they are made of. Dropping them changes nothing but time (S18)."""
 
-    def __init__(self, settings: ToolSearchSettings, core: CoreSet) -> None:
+    def __init__(
+        self, settings: ToolSearchSettings, core: CoreSet, *, built: Callable[[Assembly], None] = lambda assembly: None
+    ) -> None:
+        """Every new assembly is told to `built`, once."""
         self._settings = settings
         self._core = core
+        self._built = built
         self._renderer = ListingRenderer()
         self._kept: OrderedDict[tuple[Selection, int | None], Assembly] = OrderedDict()
 
@@ -160,9 +164,11 @@ class Assemblies:
         return assembly
 
     def _build(self, selection: Selection, window: int | None) -> Assembly:
-        return build_assembly(
+        assembly = build_assembly(
             selection, settings=self._settings, window=window, core=self._core, renderer=self._renderer
         )
+        self._built(assembly)
+        return assembly
 
 
 def build_assembly(

@@ -5,7 +5,7 @@ inside it; `tool_search` and `tool_describe` are questions. From here on nothing
 came in (S5, X13), and what was checked is what runs, because nobody reads the model's JSON a second time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import cast
 
@@ -155,19 +155,21 @@ def read_search(raw: JsonObject) -> Search:
     """The search that the arguments of `tool_search` ask for. Raises `InvalidCall`."""
     _require_keys(raw, TOOL_SEARCH, {"query", "queries", "limit"})
     value = raw.get("query", raw.get("queries"))
-    items = value if isinstance(value, list) else [value]
+    return search_for(value if isinstance(value, list) else [value], raw.get("limit"))
+
+
+def search_for(items: Sequence[Json], limit: Json = None) -> Search:
+    """The search for these needs, each on a line of its own. Raises `InvalidCall`."""
     lines = [line.strip() for item in items if isinstance(item, str) for line in item.splitlines()]
     queries = tuple(dict.fromkeys([line for line in lines if line]))
     if not queries:
         raise InvalidCall("`query` is blank: say in a few words what you need done.")
     if len(queries) > QUERIES_PER_SEARCH:
         raise InvalidCall(f"`query` holds {len(queries)} needs; send at most {QUERIES_PER_SEARCH} at once.")
-    return Search(queries=queries, limit=_read_limit(raw.get("limit")))
+    return Search(queries=queries, limit=None if limit is None else _read_limit(limit))
 
 
-def _read_limit(value: Json) -> int | None:
-    if value is None:
-        return None
+def _read_limit(value: Json) -> int:
     if isinstance(value, str) and value.strip().lstrip("-").isdigit():
         value = int(value.strip()[:10])
     if isinstance(value, float) and value.is_integer():

@@ -55,13 +55,16 @@ class Catalog:
 
     def get(self, name: str) -> Tool | None:
         """The tool of exactly this exposed name."""
-        toolsets = self._by_prefix
         head, separator, _ = name.partition(SEPARATOR)
-        for prefix in (head, "") if separator else ("",):
-            for toolset in toolsets.get(prefix, ()):
+        if separator:
+            for toolset in self._by_prefix.get(head, ()):
                 tool = toolset.by_name.get(name)
                 if tool is not None:
                     return tool
+        for toolset in self._by_prefix.get("", ()):
+            tool = toolset.by_name.get(name)
+            if tool is not None:
+                return tool
         return None
 
     @cached_property

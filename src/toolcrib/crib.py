@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from toolcrib.activity import Activity, Event, JsonlSink
 from toolcrib.assembly import Assemblies, Assembly, Turn
 from toolcrib.core import DEFAULT_CORE, CoreSet
-from toolcrib.definitions import JsonObject, Skipped, Tool
+from toolcrib.definitions import BRIDGE_NAMES, JsonObject, Skipped, Tool
 from toolcrib.discovery import Discovery
 from toolcrib.errors import ConfigError, RequiredToolsMissing
 from toolcrib.execution.approval import ApprovalPolicy, Approvals, Approver
@@ -98,7 +98,7 @@ class Crib:
             retriever=retriever or (lambda: _default_retriever(self.settings, clock)),
             aliases=self.settings.tools.aliases,
         )
-        self.assemblies = Assemblies(search, self.core)
+        self.assemblies = Assemblies(search, self.core, built=_log_activation)
         # A program that says nothing about a lock reads none: a file that happens to lie here approves nothing.
         named = lock or self.settings.lock or (LOCK_NAME if self.settings.pins == "enforce" else None)
         self.intake = Intake(
@@ -109,7 +109,6 @@ class Crib:
         self._names: WeakKeyDictionary[Selection, Names] = WeakKeyDictionary()
         self._sessions = 0
         self._closed = False
-        self._logged: WeakKeyDictionary[Assembly, bool] = WeakKeyDictionary()
         for source in sources:
             self.add(source)
 
@@ -300,17 +299,7 @@ class Crib:
         return self.stock.owner_of(tool.toolset)
 
     def note_assembly(self, session: Session, assembly: Assembly, turn: Turn) -> None:
-        """Takes an assembly into the feed; a first activation into the log too (S16)."""
-        decision = assembly.decision
-        if decision.defer and assembly not in self._logged:
-            self._logged[assembly] = True
-            logger.info(
-                "tool search active: %d tools visible, %d deferred, %d tokens (threshold %d)",
-                len(assembly.tools) - 3,
-                decision.deferrable,
-                decision.tokens,
-                decision.threshold,
-            )
+        """Takes an assembly into the feed."""
         self.activity.record(
             Event(
                 stage="assemble",
@@ -331,6 +320,19 @@ class Crib:
         for name in sorted(set(names) - known):
             hint = nearest(name, known)
             raise ConfigError(f"There is no toolset `{name}`{f': did you mean `{hint}`?' if hint else '.'}")
+
+
+def _log_activation(assembly: Assembly) -> None:
+    """Tells the log of an array that defers tools (S16)."""
+    decision = assembly.decision
+    if decision.defer:
+        logger.info(
+            "tool search active: %d tools visible, %d deferred, %d tokens (threshold %d)",
+            len(assembly.tools) - len(BRIDGE_NAMES),
+            decision.deferrable,
+            decision.tokens,
+            decision.threshold,
+        )
 
 
 def _require_encoder() -> None:

@@ -25,6 +25,7 @@ LINES_MAX_TOKENS = 600
 """In `auto`, lines of description are shown only while the whole listing stays below this."""
 
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
+_ABBREVIATIONS = frozenset({"e.g", "i.e", "etc", "vs", "cf", "approx"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +51,17 @@ class _Blocks(NamedTuple):
 
     names: _Block
     total: _Block
+    spared: int
+    """Characters that the count takes less than the names."""
+    rank: tuple[int, str]
+    """The largest lose their names first, then by name."""
 
 
 class ListingRenderer:
     """Renders listings, keeping the blocks of toolsets that did not change."""
 
     def __init__(self) -> None:
-        self._blocks: Alongside[Toolset, _Blocks] = Alongside(
-            lambda toolset: _Blocks(_block(toolset, "names"), _block(toolset, "count"))
-        )
+        self._blocks: Alongside[Toolset, _Blocks] = Alongside(_blocks)
         self._lines: Alongside[Toolset, _Block] = Alongside(lambda toolset: _block(toolset, "lines"))
 
     def render(self, catalog: Catalog, *, mode: Mode, max_chars: int) -> Listing:
@@ -69,12 +72,12 @@ class ListingRenderer:
         blocks = self._blocks.of(toolsets)
         chosen = [block.names for block in blocks]
         total = sum([block.chars for block in chosen])
-        counted: set[int] = set()
+        counted: list[int] = []
         if total <= max_chars:
             lines_budget = max_chars if mode == "on" else min(max_chars, LINES_MAX_TOKENS * 4)
             self._grow(toolsets, chosen, total, lines_budget)
         else:
-            counted = _shrink(toolsets, blocks, total, max_chars)
+            counted = _shrink(blocks, total, max_chars)
             for place in counted:
                 chosen[place] = blocks[place].total
             if sum([block.chars for block in chosen]) > max_chars:
@@ -97,17 +100,17 @@ class ListingRenderer:
             total += more
 
 
-def _shrink(toolsets: Sequence[Toolset], blocks: Sequence[_Blocks], total: int, budget: int) -> set[int]:
+def _shrink(blocks: Sequence[_Blocks], total: int, budget: int) -> list[int]:
     """The places of those that lose their names, the largest first, until the rest fits."""
-    counted: set[int] = set()
-    sizes = [(-block.names.chars, toolset.name) for block, toolset in zip(blocks, toolsets, strict=True)]
-    for place in sorted(range(len(sizes)), key=sizes.__getitem__):
+    counted: list[int] = []
+    ranks = [block.rank for block in blocks]
+    for place in sorted(range(len(ranks)), key=ranks.__getitem__):
         if total <= budget:
             break
-        less = blocks[place].names.chars - blocks[place].total.chars
-        if less > 0:
-            counted.add(place)
-            total -= less
+        spared = blocks[place].spared
+        if spared > 0:
+            counted.append(place)
+            total -= spared
     return counted
 
 
@@ -125,6 +128,11 @@ def _toolsets_only(catalog: Catalog, budget: int) -> Listing:
     more = len(catalog.toolsets) - len(shown)
     text = "\n" + " ".join(shown) + (f" and {more} more toolsets" if more else "")
     return Listing(text=text, chars=_chars(text), names_listed=0)
+
+
+def _blocks(toolset: Toolset) -> _Blocks:
+    names, total = _block(toolset, "names"), _block(toolset, "count")
+    return _Blocks(names, total, names.chars - total.chars, (-names.chars, toolset.name))
 
 
 def _block(toolset: Toolset, form: Form) -> _Block:
@@ -161,21 +169,20 @@ def _chars(text: str) -> int:
 def first_sentence(text: str, max_chars: int) -> str:
     """The first sentence, on one line. A full stop inside `e.g.`, `v1.2` or `api.example.com` does not end it."""
     flat = text.strip()[: max_chars * 8]
-    for match in _SENTENCE_END.finditer(flat):
-        if match.group() != "\n" and flat[: match.start()].rpartition(" ")[2].lower() in {
-            "e.g",
-            "i.e",
-            "etc",
-            "vs",
-            "cf",
-            "approx",
-        }:
-            continue
-        flat = flat[: match.start()]
-        break
+    inner = flat[:-1]
+    if "." in inner or "\n" in inner or "!" in inner or "?" in inner:
+        flat = _until_sentence_end(flat)
     line = " ".join(flat.split()).rstrip(".!?:;,")
     if len(line) <= max_chars:
         return line
     cut = line[: max_chars - 1]
     head = cut if line[max_chars - 1] == " " else cut.rpartition(" ")[0]
     return f"{(head if len(head) > max_chars // 2 else cut).rstrip(' ,;:')}…"
+
+
+def _until_sentence_end(text: str) -> str:
+    for match in _SENTENCE_END.finditer(text):
+        before = text[: match.start()]
+        if match.group() == "\n" or before.rpartition(" ")[2].lower() not in _ABBREVIATIONS:
+            return before
+    return text

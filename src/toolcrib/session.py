@@ -14,7 +14,7 @@ from msgspec import structs
 
 from toolcrib.activity import Event, query_words
 from toolcrib.assembly import Assembly, Turn, build_turn
-from toolcrib.bridge import Describe, Invocation, Request, Search, read_search, unwrap
+from toolcrib.bridge import Describe, Invocation, Request, Search, search_for, unwrap
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import DialectName, Json, JsonObject, ModelCall, Result, Route, Tool, json_chars, text_result
 from toolcrib.dialects import DIALECTS, read_call, require_dialect
@@ -157,8 +157,7 @@ class Session:
 
     def search(self, query: str | Sequence[str], *, limit: int | None = None) -> SearchAnswer:
         """What `tool_search` would answer, for code. Raises `CallError`."""
-        queries = [query] if isinstance(query, str) else list(query)
-        return self._search(read_search({"query": queries, "limit": limit}))
+        return self._search(search_for((query,) if isinstance(query, str) else query, limit))
 
     def describe(self, name: str) -> JsonObject:
         """What `tool_describe` would answer, for code. Raises `CallError`."""

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from toolcrib.activity import Activity, Event
+from toolcrib.alongside import common_ends
 from toolcrib.definitions import Toolset
 from toolcrib.errors import ConfigError
 from toolcrib.intake.admission import Admission, HeldBack, Intake, tell
@@ -33,6 +34,8 @@ class Stock:
         self._polled: list[Source] = []
         self._owners: Mapping[str, Source] = {}
         self._snapshots: tuple[Sequence[Toolset], ...] = ()
+        self._offered: dict[str, tuple[Launch | None, tuple[Toolset, ...], tuple[Offer, ...]]] = {}
+        """By source: how it was started, its toolsets, and an offer for each of them."""
         self._inventory = Inventory()
         self._admission = Admission()
         self._reported: set[HeldBack | Drift] = set()
@@ -59,6 +62,7 @@ class Stock:
             raise ConfigError(f"There is no source `{name}`{f': did you mean `{hint}`?' if hint else '.'}")
         if source in self._polled:
             self._polled.remove(source)
+        self._offered.pop(name, None)
         self._stale = True
         return source
 
@@ -88,19 +92,28 @@ class Stock:
         self._snapshots = snapshots
         owners: dict[str, Source] = {}
         offers: list[Offer] = []
-        # An offer that is as before stays the same object: whoever decided on it need not decide again.
-        before = {id(offer.toolset): offer for offer in self._admission.offers}
         for source, snapshot in zip(self.sources.values(), snapshots, strict=True):
-            # Asked once per source: what a protocol has is looked up anew every time.
-            launch = source.launch if isinstance(source, Launched) else None
-            for toolset in snapshot:
-                owners[toolset.name] = source
-                offers.append(_offer(before.get(id(toolset)), toolset, source.name, launch))
+            owners.update(dict.fromkeys([toolset.name for toolset in snapshot], source))
+            offers += self._offers_of(source, tuple(snapshot))
         self._owners = owners
         self._admission = self._intake.admit(offers, self._admission)
         self._inventory = build_inventory(self._admission.toolsets)
         self.generation += 1
         self._report()
+
+    def _offers_of(self, source: Source, toolsets: tuple[Toolset, ...]) -> tuple[Offer, ...]:
+        """What a source offers. An offer as before is the same object: whoever decided on it need not do so again."""
+        # Asked once per source: what a protocol has is looked up anew every time.
+        launch = source.launch if isinstance(source, Launched) else None
+        old, before, offers = self._offered.get(source.name, (None, (), ()))
+        head, tail = common_ends(before, toolsets) if old == launch else (0, 0)
+        fresh = [
+            Offer(toolset=toolset, source=source.name, launch=launch)
+            for toolset in toolsets[head : len(toolsets) - tail]
+        ]
+        offers = (*offers[:head], *fresh, *offers[len(offers) - tail :])
+        self._offered[source.name] = (launch, toolsets, offers)
+        return offers
 
     def _report(self) -> None:
         """Tells the log and the feed, once each, what was held back and what is not as approved."""
@@ -129,9 +142,3 @@ class Stock:
                     at=self._activity.now(),
                 )
             )
-
-
-def _offer(before: Offer | None, toolset: Toolset, source: str, launch: Launch | None) -> Offer:
-    if before is not None and before.source == source and before.launch == launch:
-        return before
-    return Offer(toolset=toolset, source=source, launch=launch)

@@ -10,7 +10,7 @@ from toolcrib.limits import FIELD_MAX_RUNS, TERM_MAX_CHARS
 from toolcrib.retrieval.forward import NAMES, Stretch
 from toolcrib.retrieval.numbering import Numbering
 from toolcrib.retrieval.postings import build_segment, read_rows
-from toolcrib.retrieval.text import family, possible_forms, terms
+from toolcrib.retrieval.text import terms
 
 ODD = st.text(alphabet="aBc1é日-—’\x1e_ \t\ud800Ab", max_size=40)
 
@@ -42,20 +42,6 @@ def test_only_the_first_runs_of_a_text_count_and_its_neighbours_keep_theirs() ->
 
 def test_a_run_that_is_too_long_for_a_word_is_cut() -> None:
     assert words_of(Numbering(), [("x" * 100,)]) == [["x" * TERM_MAX_CHARS]]
-
-
-@given(st.text(alphabet="abeinglsdyuxhc", min_size=1, max_size=9))
-def test_every_word_is_a_possible_form_of_its_family(word: str) -> None:
-    assert word in possible_forms(family(word))
-
-
-def test_the_word_that_names_a_family_comes_first() -> None:
-    numbering = Numbering()
-    numbering.numbers([("accounts", "counted account counting accounted")])
-    words = {number: word for word, number in numbering.vocabulary.items()}
-    assert [words[number] for number in numbering.family_numbers("account")] == ["account", "accounts", "accounted"]
-    assert [words[number] for number in numbering.family_numbers("count")] == ["counted", "counting"]
-    assert numbering.family_numbers("unheard") == ()
 
 
 def test_postings_give_back_what_went_into_them_for_any_rows_in_any_order() -> None:

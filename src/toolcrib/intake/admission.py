@@ -116,8 +116,8 @@ class Intake:
             toolsets=tuple(
                 [verdict.admitted or offer.toolset for offer, verdict in zip(offers, verdicts, strict=True)]
             ),
-            held_back=tuple(held for verdict in verdicts for held in verdict.held_back),
-            drifts=tuple(dict.fromkeys(drift for verdict in verdicts for drift in verdict.drifts)),
+            held_back=tuple([held for verdict in verdicts for held in verdict.held_back]),
+            drifts=tuple(dict.fromkeys([drift for verdict in verdicts for drift in verdict.drifts])),
         )
 
     def findings(self, toolsets: Sequence[Toolset]) -> Mapping[str, tuple[Finding, ...]]:

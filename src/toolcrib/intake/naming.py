@@ -70,8 +70,9 @@ def is_reserved(name: str) -> bool:
 def fold(name: str) -> str:
     """The name without case and separators: how a model may have misremembered it (X6)."""
     if name.isascii():
-        # Folding does no more than this to ASCII, and most words have nothing to take out.
-        return name.lower() if name.isalnum() else _NOT_WORD.sub("", name.lower())
+        # Folding does no more than this to ASCII, and most names have nothing else to take out.
+        plain = name.lower().replace("_", "").replace("-", "")
+        return plain if plain.isalnum() else _NOT_WORD.sub("", plain)
     return _NOT_WORD.sub("", unicodedata.normalize("NFKC", name).casefold())
 
 

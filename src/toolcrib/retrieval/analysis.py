@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from toolcrib.limits import VOCABULARY_MAX_TERMS
 from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.families import Families
 from toolcrib.retrieval.forward import NAMES, Stretch, joined
 from toolcrib.retrieval.numbering import Numbering
 from toolcrib.retrieval.text import normal_name, plain_name
@@ -123,7 +124,7 @@ class Analyser:
         self._numbering = Numbering()
 
     @property
-    def vocabulary(self) -> Mapping[str, int]:
+    def vocabulary(self) -> dict[str, int]:
         """The terms with their numbers."""
         return self._numbering.vocabulary
 
@@ -139,9 +140,10 @@ class Analyser:
         self._numbering.rest()
         return held
 
-    def family_numbers(self, key: str) -> tuple[int, ...]:
-        """The numbers of all terms of a word family."""
-        return self._numbering.family_numbers(key)
+    @property
+    def families(self) -> Families:
+        """The terms by word family."""
+        return self._numbering.families
 
     def parts(self, document: Document, weights: Mapping[int, float]) -> dict[str, float]:
         """What each field gives to a document's score if terms count as given: an explanation's detail."""

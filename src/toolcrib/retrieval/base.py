@@ -9,9 +9,10 @@ not a failure.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple, Protocol, overload
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 
 class Document(Protocol):
@@ -103,16 +104,19 @@ class Grouped(Sequence[Document]):
         return tuple(self)[index]
 
 
-class Hit(Struct, frozen=True, kw_only=True):
+NO_EVIDENCE: Mapping[str, float] = MappingProxyType({})
+
+
+class Hit(Struct, frozen=True, kw_only=True, gc=False):
     """One document of a ranking."""
 
     key: str
     score: float
-    evidence: Mapping[str, float] = field(default_factory=dict[str, float])
+    evidence: Mapping[str, float] = NO_EVIDENCE
     """What each field and stage gave to the score; filled when the search was asked to explain."""
 
 
-class Ranking(Struct, frozen=True, kw_only=True):
+class Ranking(Struct, frozen=True, kw_only=True, gc=False):
     """What a search found, best first."""
 
     hits: tuple[Hit, ...]

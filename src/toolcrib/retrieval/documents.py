@@ -22,15 +22,12 @@ _ENUM_MAX_VALUES = 20
 class ToolDocument(msgspec.Struct, frozen=True, gc=False):
     """The document of one tool: its own words are the tool's, so it takes next to no memory."""
 
+    key: str
+    """The exposed name."""
     tool: Tool
     toolset: str
     aliases: tuple[str, ...]
     digest: str
-
-    @property
-    def key(self) -> str:
-        """The exposed name."""
-        return self.tool.name
 
     @property
     def leaf(self) -> str:
@@ -62,7 +59,7 @@ def documents_of(
     for tool in toolset.tools:
         words = (*tool.aliases, *extra.get(tool.name, extra.get(tool.leaf, ())), *shared) if extra else tool.aliases
         digest = f"{tool.fingerprint}:{'|'.join(words)}" if words else tool.fingerprint
-        documents.append(made.get(digest) or ToolDocument(tool, label, words, digest))
+        documents.append(made.get(digest) or ToolDocument(tool.name, tool, label, words, digest))
     return tuple(documents)
 
 

@@ -8,8 +8,9 @@ Invariant: the ranking is a pure function of the set of documents and the query;
 key. Prevents that an answer depends on what was indexed before, or on the order in which sources answered.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from threading import Lock
 from typing import NamedTuple
@@ -20,9 +21,9 @@ from numpy.typing import NDArray
 from toolcrib.alongside import common_ends
 from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
-from toolcrib.retrieval.base import Document, Grouped, Hit, Ranking
+from toolcrib.retrieval.base import NO_EVIDENCE, Document, Grouped, Hit, Ranking
 from toolcrib.retrieval.forward import Stretch, joined
-from toolcrib.retrieval.postings import Floats, build_segment, count_terms, read_rows
+from toolcrib.retrieval.postings import Floats, build_segment, read_rows, terms_of
 from toolcrib.retrieval.query import QueryWeights, Weigher, Word, answered_nearby
 from toolcrib.retrieval.reading import Postings, SegmentReader
 from toolcrib.retrieval.selection import RIVAL_SHARE, select
@@ -42,6 +43,8 @@ class _Base:
     documents: tuple[Document, ...]
     """The documents of all groups."""
     reader: SegmentReader
+    terms: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    """The terms of rows that were amended: few, and mostly the same ones again."""
 
 
 class LexicalRetriever:
@@ -110,6 +113,15 @@ class LexicalRetriever:
     def _reader(self, documents: Sequence[Document]) -> SegmentReader:
         return SegmentReader(build_segment(self._analyse(documents)), self._impacts)
 
+    def _count_terms(self, base: _Base, rows: Sequence[int]) -> Counter[int]:
+        """In how many of these rows of the base each term occurs."""
+        known = base.terms
+        fresh = [row for row in rows if row not in known]
+        if fresh:
+            held = self._analyse([base.documents[row] for row in fresh])
+            known.update(zip(fresh, terms_of(held), strict=True))
+        return Counter(chain.from_iterable([known[row] for row in rows]))
+
     def _whole(self, reader: SegmentReader) -> Postings:
         return Postings(base=reader, added=self._reader(()), gone=np.empty(0, dtype=np.intp))
 
@@ -143,7 +155,7 @@ class LexicalRetriever:
             base=base.reader,
             added=self._reader(added),
             gone=np.array(gone, dtype=np.intp),
-            gone_terms=count_terms(self._analyse([old[row] for row in gone])),
+            gone_terms=self._count_terms(base, gone),
         )
         ends = np.arange(head), np.array(window, dtype=np.int64), np.arange(len(old) - tail, len(old))
         return np.concatenate(ends), postings, ByRow(old, tuple(added))
@@ -226,7 +238,11 @@ class LexicalIndex:
         if not found:
             return self.by_substring(query, limit)
         hits = [
-            Hit(key=document.key, score=score, evidence=self.evidence(document, match, score) if explain else {})
+            Hit(
+                key=document.key,
+                score=score,
+                evidence=self.evidence(document, match, score) if explain else NO_EVIDENCE,
+            )
             for score, document in found
         ]
         return Ranking(hits=tuple(hits), abstained=False, confidence=lexical_confidence(match, found[0][0]))

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.limits import FIELD_MAX_RUNS, RUN_MEMO_MAX_RUNS, TERM_MAX_CHARS
-from toolcrib.retrieval.text import BORDER, ascii_runs, family, has_plain_runs, possible_forms, run_terms, runs_of
+from toolcrib.retrieval.families import Families
+from toolcrib.retrieval.text import BORDER, ascii_runs, has_plain_runs, run_terms, runs_of
 
 Numbers = NDArray[np.int32]
 
@@ -24,11 +25,12 @@ _AT_BORDER, _CUT = -1, -2
 class Numbering:
     """The terms of one analyser."""
 
-    __slots__ = ("_runs", "vocabulary")
+    __slots__ = ("_runs", "families", "vocabulary")
 
     def __init__(self) -> None:
         self.vocabulary: dict[str, int] = {}
         self._runs = _Runs(self.vocabulary)
+        self.families = Families(self.vocabulary)
 
     def numbers(self, texts: Iterable[Sequence[str]]) -> tuple[Numbers, Numbers]:
         """The term numbers of all texts, and the place of the text that each belongs to; in no order."""
@@ -49,15 +51,6 @@ class Numbering:
         """Forgets written forms if they have become many; terms keep their numbers."""
         if len(self._runs) > RUN_MEMO_MAX_RUNS:
             self._runs = _Runs(self.vocabulary)
-
-    def family_numbers(self, key: str) -> tuple[int, ...]:
-        """The numbers of all terms of a word family: its key first if that is a word of it, then as first seen."""
-        known = self.vocabulary
-        forms = [form for form in possible_forms(key) if form in known]
-        if not forms:
-            return ()
-        numbers = [known[form] for form in dict.fromkeys(forms) if family(form) == key]
-        return (*numbers[:1], *sorted(numbers[1:])) if key in known else tuple(sorted(numbers))
 
 
 class _Runs(dict[bytes, int]):
@@ -89,7 +82,8 @@ class _Runs(dict[bytes, int]):
 
     def expand(self, codes: Numbers) -> tuple[Numbers, Numbers]:
         """The terms of runs that have not exactly one, and how many each has."""
-        ends, several = np.array(self._ends), np.array(self._several)
+        # Views, not copies; what is taken from them is one, so that both can grow again.
+        ends, several = np.frombuffer(self._ends, dtype=np.int32), np.frombuffer(self._several, dtype=np.int32)
         which = _CUT - 1 - codes
         starts, sizes = ends[which], ends[which + 1] - ends[which]
         before = np.cumsum(sizes, dtype=np.int32) - sizes

@@ -71,7 +71,7 @@ class Word(Struct, frozen=True, kw_only=True):
 class Weigher:
     """Weighs queries for one index, and remembers the words that it has weighed."""
 
-    __slots__ = ("_analyser", "_postings", "_rows", "_seen", "_spelling", "_weights")
+    __slots__ = ("_analyser", "_families", "_postings", "_rows", "_seen", "_spelling", "_weights")
 
     def __init__(self, *, analyser: Analyser, spelling: Spelling, postings: Postings, weights: QueryWeights) -> None:
         self._analyser = analyser
@@ -79,6 +79,7 @@ class Weigher:
         self._postings = postings
         self._weights = weights
         self._rows = postings.living
+        self._families = analyser.families
         self._seen: dict[str, Word] = {}
 
     def words(self, query: str) -> list[Word]:
@@ -87,11 +88,10 @@ class Weigher:
         unique = dict.fromkeys(terms)
         seen, scale = self._seen, self._weights.joined
         found = [seen.get(term) or self._remember(term) for term in unique]
-        for first, second in pairwise(terms) if scale else ():
-            whole = first + second
-            if whole not in unique:
-                numbers = self._forms(whole, family(whole), scale)
-                if numbers:
+        if scale:
+            for whole, key in self._families.possible([first + second for first, second in pairwise(terms)]):
+                numbers = self._forms(whole, key, scale)
+                if numbers and whole not in unique:
                     found.append(Word(text=whole, mass=0.0, numbers=numbers, telling=False))
         return found
 
@@ -130,7 +130,7 @@ class Weigher:
         return rarity * self._weights.salience.get(key, 1.0)
 
     def _forms(self, term: str, key: str, scale: float) -> Numbers:
-        numbers = self._analyser.family_numbers(key)
+        numbers = self._families.numbers(key)
         if not numbers:
             return ()
         holding = self._postings.holding
@@ -147,12 +147,13 @@ class Weigher:
     def _parted(self, term: str) -> Numbers:
         if len(term) < _SPLIT_MIN_CHARS or not term.isascii():
             return ()
+        lacks, scale = self._families.lack, self._weights.parted
         for place in _split_places(len(term)):
             head, tail = term[:place], term[place:]
-            first = self._forms(head, family(head), self._weights.parted)
-            if first:
-                second = self._forms(tail, family(tail), self._weights.parted)
-                if second:
+            one, other = family(head), family(tail)
+            if not lacks(one) and not lacks(other):
+                first, second = self._forms(head, one, scale), self._forms(tail, other, scale)
+                if first and second:
                     return first + second
         return ()
 

@@ -83,7 +83,8 @@ class SegmentReader:
     def _weigh(self, number: int, weight: float) -> _Weighted:
         segment = self.segment
         span = segment.span(number)
-        rows, worth = segment.documents[span], (self._impacts * np.float32(weight))[segment.codes[span]]
+        rows, worth = segment.documents[span], self._impacts[segment.codes[span]]
+        worth *= np.float32(weight)
         if len(rows) > _DENSE_SHARE * segment.rows or segment.rows <= _FEW_ROWS:
             every = np.zeros(segment.rows, dtype=np.float32)
             every[rows] = worth
@@ -126,15 +127,19 @@ class Postings:
 
     def holding(self, number: int) -> int:
         """How many living rows hold a term."""
-        held = self.base.segment.holding(number) + self.added.segment.holding(number)
-        return held - self.gone_terms.get(number, 0)
+        held = self.base.segment.holding(number)
+        if self.added.segment.rows or len(self.gone):
+            held += self.added.segment.holding(number) - self.gone_terms.get(number, 0)
+        return held
 
     def accumulate(self, weighted: Sequence[tuple[int, float]]) -> Floats:
         """The sum of weighted impacts for every row; gone rows get 0."""
-        total = np.zeros(self.rows, dtype=np.float32)
-        size = self.base.segment.rows
-        self.base.add(total[:size], weighted)
-        if self.added.segment.rows:
+        size, more = self.base.segment.rows, self.added.segment.rows
+        total = np.zeros(size + more, dtype=np.float32)
+        if not more:
+            self.base.add(total, weighted)
+        else:
+            self.base.add(total[:size], weighted)
             self.added.add(total[size:], weighted)
         if len(self.gone):
             total[self.gone] = 0.0

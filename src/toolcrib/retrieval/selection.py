@@ -40,7 +40,7 @@ def select(
     while True:
         rows, values = _best(scores, pool)
         found = list(map(document, rows))
-        ranked = sorted(zip((-values).tolist(), [each.key for each in found], found, strict=True))
+        ranked = sorted(zip((-values).tolist(), [each.key for each in found], found))  # noqa: B905 - all have one length
         chosen, held = _shared_out(ranked, limit)
         full = len(chosen) == limit
         if full and not held:

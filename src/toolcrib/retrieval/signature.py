@@ -6,8 +6,7 @@ that the schema does, descriptions aside.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple
 
 import orjson
 
@@ -35,10 +34,11 @@ _ANNOTATIONS = frozenset({
     "const", "additionalProperties", "$schema", "anyOf", "oneOf", "deprecated", "readOnly", "nullable", "format",
 })  # fmt: skip
 """Keywords that the signature says or that constrain nothing; any other makes it inexact."""
+_SIMPLE = _ANNOTATIONS - _CHOICES
+"""Keywords beside which the type says everything."""
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(NamedTuple):
     """One line, and whether it tells the whole schema."""
 
     text: str
@@ -53,11 +53,15 @@ class _Writer:
         if not isinstance(schema, dict) or depth > _MAX_DEPTH:
             self.exact = self.exact and schema in (True, None)
             return "any"
+        kind = schema.get("type")
+        plain = _PLAIN.get(kind) if isinstance(kind, str) else None
+        # Most parameters end here.
+        if plain and _SIMPLE.issuperset(schema):
+            return plain
         if not _ANNOTATIONS.issuperset(schema):
             self.exact = False
-        kind = schema.get("type")
-        if isinstance(kind, str) and kind in _PLAIN and _CHOICES.isdisjoint(schema):
-            return _PLAIN[kind]
+        if plain and _CHOICES.isdisjoint(schema):
+            return plain
         if "const" in schema:
             return _literal(schema["const"])
         values = schema.get("enum")
@@ -109,32 +113,32 @@ class _Writer:
 
 def build_signature(tool: Tool) -> Signature:
     """The signature of a tool, under its source's own name: the exposed one stands beside it in every answer."""
-    return write_signature(tool.leaf, tool.schema)
+    return write_signature(tool.leaf, tool.parameters)
 
 
-def write_signature(name: str, encoded: bytes) -> Signature:
+def write_signature(name: str, schema: JsonObject) -> Signature:
     """The signature of arguments with this schema: a function of the two alone."""
-    schema = cast("JsonObject", orjson.loads(encoded))
     properties = schema.get("properties")
     if not isinstance(properties, dict):
-        return Signature(f"{name}()", exact=_ANNOTATIONS.issuperset(schema))
+        return Signature(f"{name}()", _ANNOTATIONS.issuperset(schema))
     required = _required(schema)
     writer = _Writer()
+    type_of = writer.type_of
     if not _ANNOTATIONS.issuperset(schema) or not required <= properties.keys():
         writer.exact = False
-    head = [f"{key}: {writer.type_of(value)}" for key, value in properties.items() if key in required]
-    head += [f"{key}: any" for key in sorted(required - set(properties))]
-    room = SIGNATURE_MAX_CHARS - sum(len(part) + 2 for part in head)
+    head = [f"{key}: {type_of(value)}" for key, value in properties.items() if key in required]
+    head += [f"{key}: any" for key in sorted(required.difference(properties))]
+    room = SIGNATURE_MAX_CHARS - sum(map(len, head)) - 2 * len(head)
     optional = [(key, value) for key, value in properties.items() if key not in required]
     for count, (key, value) in enumerate(optional):
-        part = f"{key}?: {writer.type_of(value)}"
+        part = f"{key}?: {type_of(value)}"
         room -= len(part) + 2
         if room < 0:
             head.append(f"… {len(optional) - count} more optional")
             writer.exact = False
             break
         head.append(part)
-    return Signature(f"{name}({', '.join(head)})", exact=writer.exact)
+    return Signature(f"{name}({', '.join(head)})", writer.exact)
 
 
 def _required(schema: Mapping[str, Json]) -> set[str]:
@@ -149,7 +153,11 @@ def _literal(value: Json) -> str:
 
 def compact_parameters(tool: Tool) -> JsonObject:
     """The whole schema without what says nothing to a model: `$schema` and generated titles."""
-    schema = tool.parameters
+    return compact_schema(tool.parameters)
+
+
+def compact_schema(schema: JsonObject) -> JsonObject:
+    """The schema, after it lost what says nothing to a model."""
     schema.pop("$schema", None)
     properties = schema.get("properties")
     if isinstance(properties, dict):

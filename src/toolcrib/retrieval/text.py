@@ -35,7 +35,8 @@ _PLAIN = str.maketrans({"đ": "d", "ø": "o", "ł": "l", "ı": "i", "æ": "ae", 
 _VOWEL = re.compile("[aeiouy]")
 _HISSING = ("ss", "sh", "ch", "x", "z")
 _KEPT_DOUBLE = frozenset("lsz")
-_LAST_OF_ENDINGS = frozenset("sgde")
+LAST_OF_ENDINGS = frozenset("sgde")
+"""A word that ends in none of these is the key of its family."""
 
 
 def terms(text: str) -> list[str]:
@@ -43,7 +44,11 @@ def terms(text: str) -> list[str]:
     found: list[str] = []
     runs = _ASCII_RUNS if text.isascii() else _RUNS
     for run in runs.findall(text):
-        found += run_terms(run)
+        # Most runs are plain words: their own only term.
+        if run.isalpha() and run.islower() and run.isascii() and len(run) <= TERM_MAX_CHARS:
+            found.append(run)
+        else:
+            found += run_terms(run)
     return found
 
 
@@ -104,7 +109,7 @@ def family(term: str) -> str:
     """What the plural and verb forms of one word share; a key, not always a word."""
     word = term
     # Most words end in another letter than any ending does.
-    if word[-1:] not in _LAST_OF_ENDINGS or len(word) < 4 or not word.isascii():
+    if word[-1:] not in LAST_OF_ENDINGS or len(word) < 4 or not word.isascii():
         return word
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
@@ -126,9 +131,9 @@ def possible_forms(key: str) -> list[str]:
     # The last letter may have been doubled before the ending of a verb.
     twice = key + key[-1:]
     forms = [
-        key, f"{key}s", f"{key}es", f"{key}ing", f"{key}ings", f"{key}ed", f"{key}eds",
-        f"{twice}ing", f"{twice}ings", f"{twice}ed", f"{twice}eds",
-        f"{key}e", f"{key}eing", f"{key}eings", f"{key}eeing", f"{key}eeings",
+        key, key + "s", key + "es", key + "ing", key + "ings", key + "ed", key + "eds",
+        twice + "ing", twice + "ings", twice + "ed", twice + "eds",
+        key + "e", key + "eing", key + "eings", key + "eeing", key + "eeings",
     ]  # fmt: skip
     if key.endswith("y"):
         forms.append(f"{key[:-1]}ies")

@@ -1,0 +1,181 @@
+"""The answer to a search: what it shows of the tools that were found, and how much.
+
+A search is meant to end in a call: hits carry a typed signature, the best ones their whole schema while the answer
+stays small (X3), and a hit that was shown before is not paid for twice (X7). Nothing that fits is an answer of its own
+(X2).
+"""
+
+from collections.abc import Mapping, Sequence, Set
+
+import orjson
+from msgspec import Struct
+
+from toolcrib.bridge import TOOL_CALL, TOOL_DESCRIBE
+from toolcrib.cards import Card, Cards
+from toolcrib.catalog import Catalog
+from toolcrib.definitions import Json, JsonObject, Tool, json_chars
+from toolcrib.progress import Stance
+from toolcrib.retrieval.base import Ranking
+from toolcrib.retrieval.signature import compact_parameters
+from toolcrib.tokens import estimate_tokens
+
+_SCHEMA_COMFORT_TOKENS = 300
+"""Below this size an answer may grow by the schemas of further hits; the first hit's may take the whole budget."""
+_PARAMETERS_KEY_CHARS = len(',"parameters":')
+_TOOLSETS_NAMED = 20
+_ONLY_NEED = (0,)
+
+
+class Found(Struct, gc=False):
+    """A hit on its way into the answer."""
+
+    tool: Tool
+    score: float
+    needs: tuple[int, ...]
+    """Which of the queries it answers."""
+    card: Card
+    twins: list[Json] | None = None
+    """Names of the same tool on other servers, if there are any."""
+
+    def brief(self) -> JsonObject:
+        """The entry of a tool that was shown before."""
+        match: JsonObject = {"name": self.tool.name, "shown_before": True}
+        if self.twins:
+            match["same_as"] = self.twins
+        return match
+
+    def full(self, unavailable: Mapping[str, str], *, several: bool) -> JsonObject:
+        """The entry with everything that the model needs for a call."""
+        match = self.card.entry.copy()
+        if several:
+            match["for"] = list(self.needs)
+        if self.tool.toolset in unavailable:
+            match["unavailable"] = unavailable[self.tool.toolset]
+        if self.twins:
+            match["same_as"] = self.twins
+        return match
+
+
+def find_tools(catalog: Catalog, rankings: Sequence[Ranking], limit: int, cards: Cards) -> list[Found]:
+    """The tools of all rankings, each once, taken in turns so that no need is crowded out."""
+    get, card_of = catalog.get, cards.of
+    if len(rankings) == 1:
+        tools = [(get(hit.key), hit.score) for hit in rankings[0].hits[:limit]]
+        return [Found(tool, score, _ONLY_NEED, card_of(tool)) for tool, score in tools if tool is not None]
+    needs: dict[str, list[int]] = {}
+    scores: dict[str, float] = {}
+    for rank in range(limit):
+        for index, ranking in enumerate(rankings):
+            if rank < len(ranking.hits):
+                hit = ranking.hits[rank]
+                needs.setdefault(hit.key, []).append(index)
+                scores[hit.key] = max(hit.score, scores.get(hit.key, hit.score))
+    return [
+        Found(tool, scores[name], tuple(sorted(needs[name])), card_of(tool))
+        for name in needs
+        if (tool := get(name)) is not None
+    ]
+
+
+class AnswerWriter:
+    """Puts answers together, none larger than its budget."""
+
+    def __init__(self, *, max_tokens: int) -> None:
+        self._budget = max_tokens
+
+    def write(
+        self,
+        catalog: Catalog,
+        queries: Sequence[str],
+        rankings: Sequence[Ranking],
+        found: Sequence[Found],
+        *,
+        stance: Stance,
+        known: Set[str],
+    ) -> JsonObject:
+        """What the model reads. Tools that are `known` are only named again."""
+        several = len(queries) > 1
+        body: JsonObject = {"query": list(queries) if several else queries[0], "total_available": catalog.size}
+        if not found:
+            return {**body, "matches": [], **_nothing(catalog, rankings)}
+        if several:
+            unmet = [query for query, ranking in zip(queries, rankings, strict=True) if not ranking.hits]
+            if unmet:
+                body["nothing_for"] = unmet
+        if stance != "full":
+            body["hint"] = _next_step(found[0].tool, firm=stance == "firm")
+        self._show(body, _without_twins(found), catalog.unavailable, known, several=several)
+        return body
+
+    def _show(
+        self,
+        body: JsonObject,
+        shown: Sequence[Found],
+        unavailable: Mapping[str, str],
+        known: Set[str],
+        *,
+        several: bool,
+    ) -> None:
+        """Adds entries for as many as the budget has room for."""
+        budget = self._budget
+        matches: list[JsonObject] = []
+        used = estimate_tokens(_size(body)) + 5
+        for item in shown:
+            match = item.brief() if item.tool.name in known else item.full(unavailable, several=several)
+            # A card of its own size, unless something was added or left out.
+            cost = item.card.tokens if len(match) == len(item.card.entry) else estimate_tokens(_size(match))
+            if matches and used + cost > budget:
+                body["more"] = len(shown) - len(matches)
+                break
+            used += cost
+            matches.append(match)
+        _attach_schemas(matches, shown, used, budget)
+        body["matches"] = matches
+
+
+def _without_twins(found: Sequence[Found]) -> list[Found]:
+    """What is shown: the same tool on other servers is shown once, with its twins' names."""
+    groups: dict[tuple[str, bytes], Found] = {}
+    for item in found:
+        first = groups.setdefault(item.card.twin, item)
+        if first is not item:
+            first.twins = [*(first.twins or ()), item.tool.name]
+    return list(groups.values())
+
+
+def _attach_schemas(matches: Sequence[JsonObject], shown: Sequence[Found], used: int, budget: int) -> None:
+    """Gives hits whose signature is not enough their whole schema, the best first, while it fits."""
+    for rank, match in enumerate(matches):
+        if match.get("complete") is not False:
+            continue
+        item = shown[rank]
+        more = estimate_tokens(item.card.schema_chars + _PARAMETERS_KEY_CHARS)
+        if used + more <= (budget if rank == 0 else min(budget, _SCHEMA_COMFORT_TOKENS)):
+            match["parameters"] = compact_parameters(item.tool)
+            match["complete"] = True
+            used += more
+
+
+def _nothing(catalog: Catalog, rankings: Sequence[Ranking]) -> JsonObject:
+    """An honest empty answer: what was searched, and what comes nearest without fitting."""
+    searched = [f"{toolset.name} ({len(toolset.tools)})" for toolset in catalog.toolsets]
+    if len(searched) > _TOOLSETS_NAMED:
+        searched = [*searched[:_TOOLSETS_NAMED], f"{len(searched) - _TOOLSETS_NAMED} more"]
+    nearest = list(dict.fromkeys(key for ranking in rankings for key in ranking.nearest))[:3]
+    body: JsonObject = {
+        "abstained": True,
+        "hint": "No tool of this session does this: say so, or use the tools that you have. Rephrasing will not help.",
+        "searched": searched,
+    }
+    return {**body, "nearest": nearest} if nearest else body
+
+
+def _next_step(tool: Tool, *, firm: bool) -> str:
+    step = f'call it: {TOOL_CALL} with {{"name": "{tool.name}", "arguments": {{...}}}}, or {TOOL_DESCRIBE} it first'
+    if firm:
+        return f"Searching for this again shows nothing new: {step}, or tell the user that it cannot be done."
+    return f"You have seen this before: {step}."
+
+
+def _size(body: JsonObject) -> int:
+    return json_chars(orjson.dumps(body))

@@ -1,0 +1,50 @@
+"""The terms of a vocabulary by word family, as queries look them up.
+
+A query asks for many families that no tool knows: any two neighbouring words may be one, and an unknown word may be
+two. So known terms leave marks by family, and one look at them answers for most.
+"""
+
+from toolcrib.retrieval.marks import PLACES, Marks
+from toolcrib.retrieval.text import LAST_OF_ENDINGS, family, possible_forms
+
+_TERMS_A_QUESTION = 50
+
+
+class Families:
+    """Knows a vocabulary that only ever grows."""
+
+    __slots__ = ("_marks", "_vocabulary")
+
+    def __init__(self, vocabulary: dict[str, int]) -> None:
+        """`vocabulary` has the number of every term, in the order in which they came."""
+        self._vocabulary = vocabulary
+        self._marks = Marks(vocabulary, _leave_marks, words_a_question=_TERMS_A_QUESTION)
+
+    def numbers(self, key: str) -> tuple[int, ...]:
+        """The numbers of all terms of a family: its key first if that is a term of it, then as first seen."""
+        known = self._vocabulary
+        forms = [form for form in possible_forms(key) if form in known]
+        if not forms:
+            return ()
+        numbers = [known[form] for form in dict.fromkeys(forms) if family(form) == key]
+        if len(numbers) < 2:
+            return tuple(numbers)
+        return (*numbers[:1], *sorted(numbers[1:])) if key in known else tuple(sorted(numbers))
+
+    def possible(self, words: list[str]) -> list[tuple[str, str]]:
+        """Words with the keys of their families, without those that certainly have no term in theirs."""
+        keyed = [(word, word if word[-1] not in LAST_OF_ENDINGS else family(word)) for word in words]
+        marks = self._marks.current()
+        return keyed if marks is None else [pair for pair in keyed if marks[hash(pair[1]) & (PLACES - 1)]]
+
+    def lack(self, key: str) -> bool:
+        """Whether it is certain, at one look, that no term is of this family."""
+        marks = self._marks.current()
+        return marks is not None and not marks[hash(key) & (PLACES - 1)]
+
+
+def _leave_marks(terms: list[str], marks: bytearray) -> None:
+    for term in terms:
+        # Most terms end in another letter than any ending does: each is the key of its family.
+        key = term if term[-1] not in LAST_OF_ENDINGS else family(term)
+        marks[hash(key) & (PLACES - 1)] = 1
