@@ -89,11 +89,16 @@ class Weigher:
         found = [seen.get(term) or self._remember(term) for term in unique]
         for first, second in pairwise(terms) if scale else ():
             whole = first + second
-            if whole not in unique:
+            if whole not in unique and self._is_written(whole):
                 numbers = self._forms(whole, family(whole), scale)
                 if numbers:
                     found.append(Word(text=whole, mass=0.0, numbers=numbers, telling=False))
         return found
+
+    def _is_written(self, word: str) -> bool:
+        """Whether the index holds a word, in the singular or the plural: nearly every pair of words is none."""
+        known = self._analyser.vocabulary
+        return word in known or f"{word}s" in known or (word.endswith("s") and word[:-1] in known)
 
     def _remember(self, term: str) -> Word:
         if len(self._seen) >= QUERY_WORDS_CACHED:
