@@ -220,7 +220,7 @@ SELECTION_MAX_ROWS = 4_096
 QUERY_MAX_CLAUSES = 8
 """Clauses of a query that are also looked up each for itself; more is a text, not a request."""
 
-CLAUSE_MAX_ROWS = 1_000
+CLAUSE_MAX_ROWS = 500
 """Best documents of a query whose clauses are looked at: further down, no clause brings one to the top."""
 NEAREST_NAMES = 3
 """Names that an abstaining search shows as the nearest."""
