@@ -200,7 +200,7 @@ async def disturb(client: Client, calls: dict[str, Any], trigger: Path) -> int:
 async def run(options: argparse.Namespace) -> int:
     """The whole story; the number of things that went wrong."""
     trigger = options.work / "misbehave"
-    servers, calls = entries(options.root, options.work, trigger)
+    servers, calls = entries(options.root.resolve(), options.work, trigger)
     config, log = options.work / "toolcrib.yaml", options.work / "gateway.log"
     content = {"tools": {"tool_search": {"enabled": "on"}}, "gateway": {"startup_wait": 60}, "mcpServers": servers,
                "limits": {"concurrency_per_session": 64}}  # fmt: skip
