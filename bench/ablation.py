@@ -62,6 +62,7 @@ def hybrid_rules() -> dict[str, FusionWeights | Calibration]:
     return {
         "words": FusionWeights(words=0.0),
         "meaning": FusionWeights(meaning=0.0, clauses=0.0, standing=0.0),
+        "clauses": FusionWeights(clauses=0.0, standing=0.0),
         "gain of the best clause": FusionWeights(clauses=0.0),
         "standing in a clause": FusionWeights(standing=0.0),
         "abstention": Calibration(floor=-math.inf, floor_short=-math.inf),

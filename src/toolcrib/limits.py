@@ -189,9 +189,8 @@ SPELLING_MARKED_WORDS = 30_000
 """Words of a vocabulary up to which unknown words are sifted before they are taken for misspelt (1 MB of marks)."""
 NEIGHBOURS_PER_WORD = 8
 """Words of nearly the same meaning that a word of a query is also looked up by."""
-
-QUERY_WORDS_CACHED = 4_096
-"""Query words that an index remembers the weights of, about 400 bytes each."""
+QUERY_WORDS_CACHED = 2_048
+"""Query words that an index remembers the weights of, up to 2 kB each with their neighbours."""
 TERM_MAX_CHARS = 64
 """Characters of one unbroken run that are read: longer ones are encoded data, not words."""
 FIELD_MAX_RUNS = 400
@@ -219,8 +218,7 @@ SELECTION_MAX_ROWS = 4_096
 """Rows that are looked at to find rivals of a toolset that fills an answer."""
 QUERY_MAX_CLAUSES = 8
 """Clauses of a query that are also looked up each for itself; more is a text, not a request."""
-
-CLAUSE_MAX_ROWS = 1_000
+CLAUSE_MAX_ROWS = 500
 """Best documents of a query whose clauses are looked at: further down, no clause brings one to the top."""
 NEAREST_NAMES = 3
 """Names that an abstaining search shows as the nearest."""

@@ -24,19 +24,20 @@ FLOORS: dict[str, dict[str, dict[str, float]]] = {
         "lexical": {"recall@5": 1.0, "mrr": 0.99},
         "exact_name": {"recall@5": 0.99, "mrr": 1.0},
         "confusable": {"recall@5": 1.0, "recall@1": 0.96},
-        "multi_need": {"recall@5": 0.98},
-        "multilingual": {"recall@5": 0.95},
-        "typo": {"recall@5": 0.92},
-        "ambiguous": {"recall@5": 0.86, "mrr": 0.90},
-        "semantic": {"recall@5": 0.47},
-        "oblique": {"recall@5": 0.44},
+        "multi_need": {"recall@5": 0.99},
+        "multilingual": {"recall@5": 0.96},
+        "typo": {"recall@5": 0.95},
+        "ambiguous": {"recall@5": 0.87, "mrr": 0.94},
+        "semantic": {"recall@5": 0.51},
+        "oblique": {"recall@5": 0.46},
     },
     "lexical": {
         "lexical": {"recall@5": 1.0},
         "exact_name": {"recall@5": 1.0, "mrr": 1.0},
         "confusable": {"recall@5": 1.0},
-        "typo": {"recall@5": 0.96},
-        "ambiguous": {"recall@5": 0.80},
+        "typo": {"recall@5": 0.99},
+        "ambiguous": {"recall@5": 0.86},
+        "semantic": {"recall@5": 0.12},
     },
 }
 
@@ -58,7 +59,7 @@ def test_no_category_falls_below_its_floor(retrieval: Any) -> None:
         for measure, floor in floors.items():
             assert summary["by_category"][category][measure] >= floor, f"{category} {measure}"
     if retrieval == "hybrid":
-        assert summary["recall@5"] >= 0.67
+        assert summary["recall@5"] >= 0.69
         assert summary["abstention"]["correct"] >= 8
         assert summary["abstention"]["answerable_emptied"] <= 0.02 * 726
 

@@ -117,8 +117,8 @@ class Flat:
     def scores(self, query: str) -> np.ndarray:
         return np.full(self._count, 0.5, dtype=np.float32)
 
-    def some(self, query: str, rows: Places) -> np.ndarray:
-        return np.full(len(rows), 0.5, dtype=np.float32)
+    def some(self, texts: Sequence[str], rows: Places) -> list[np.ndarray]:
+        return [np.full(len(rows), 0.5, dtype=np.float32) for _ in texts]
 
 
 class FlatModel:

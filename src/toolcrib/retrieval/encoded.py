@@ -111,9 +111,9 @@ class EncodedVectors:
         scores[rows] += np.float32(ENCODER_SHARE) * (near - scores[rows])
         return scores
 
-    def some(self, query: str, rows: Places) -> Floats:
+    def some(self, texts: Sequence[str], rows: Places) -> list[Floats]:
         """Nearness by the table alone: for the clauses of a query, where the encoder gains nothing for its time."""
-        return self._static.some(query, rows)
+        return self._static.some(texts, rows)
 
     def encoded(self, query: str) -> Floats:
         """The encoder's own part in each score; 0 where it has none."""

@@ -37,8 +37,8 @@ class Vectors(Protocol):
         """Nearness of each document to the query, in the order in which they were given."""
         ...
 
-    def some(self, query: str, rows: Places) -> Floats:
-        """Nearness of some documents, by the model that answers fastest: for the clauses of a query."""
+    def some(self, texts: Sequence[str], rows: Places) -> list[Floats]:
+        """Nearness of some documents to each text, by the model that answers fastest: for the clauses of a query."""
         ...
 
 
@@ -243,8 +243,8 @@ class HybridIndex:
         if not len(rows):
             return rows, np.empty(0, dtype=np.float32)
         words = [self._lexical.word_scores(part)[rows] for part in parts]
-        near = [self._some(part, rows) for part in parts]
-        return rows, clause_part(words, near, self._some(query, rows), self._weights)
+        whole, *near = self._some((query, *parts), rows)
+        return rows, clause_part(words, near, whole, self._weights)
 
     def _signals(self, query: str, match: Match, meaning: Floats, fused: Floats) -> Signals:
         nearest = float(meaning.max(initial=0.0))
@@ -264,14 +264,14 @@ class HybridIndex:
         scores = self._base.scores(query)
         return scores if self._added is None else np.concatenate((scores, self._added.scores(query)))
 
-    def _some(self, query: str, rows: Places) -> Floats:
-        """Nearness of some rows, in their order, which is ascending."""
+    def _some(self, texts: Sequence[str], rows: Places) -> list[Floats]:
+        """Nearness of some rows to each text, in their order, which is ascending."""
         if self._added is None:
-            return self._base.some(query, rows)
+            return self._base.some(texts, rows)
         size = len(self._lexical.documents.base)
         here = int(np.searchsorted(rows, size))
-        added = self._added.some(query, rows[here:] - size)
-        return np.concatenate((self._base.some(query, rows[:here]), added))
+        pairs = zip(self._base.some(texts, rows[:here]), self._added.some(texts, rows[here:] - size), strict=True)
+        return [np.concatenate(pair) for pair in pairs]
 
     def _mode(self, query: str) -> str:
         """What this search was done with."""

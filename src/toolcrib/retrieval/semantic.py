@@ -172,17 +172,19 @@ class SemanticIndex:
             return _products(self.coarse, vector)
         scores = _products(self.coarse, vector[:_COARSE_DIMENSIONS])
         nearest = np.argpartition(scores, -SEMANTIC_REFINED_DOCUMENTS)[-SEMANTIC_REFINED_DOCUMENTS:]
-        scores[nearest] = self._exact(nearest, vector)
+        scores[nearest] = _products(self._vectors(nearest), vector)
         return scores
 
-    def some(self, query: str, rows: Places) -> Floats:
-        """Nearness of some documents to the query, exactly."""
-        return self._exact(rows, self.model.embed_query(query))
+    def some(self, texts: Sequence[str], rows: Places) -> list[Floats]:
+        """Nearness of some documents to each of the texts, exactly."""
+        vectors = self._vectors(rows)
+        return [_products(vectors, self.model.embed_query(text)) for text in texts]
 
-    def _exact(self, rows: Places, vector: Floats) -> Floats:
+    def _vectors(self, rows: Places) -> Floats:
+        """The whole vectors of some rows, of length one."""
         if self.codes is None or self.norms is None:
-            return _products(self.coarse[rows], vector)
-        return np.asarray(self.codes[rows].astype(np.float32) @ vector / self.norms[rows], dtype=np.float32)
+            return self.coarse[rows]
+        return self.codes[rows].astype(np.float32) / self.norms[rows, None]
 
 
 def unit(vectors: NDArray[np.int8] | NDArray[np.float32]) -> Floats:
