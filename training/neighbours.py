@@ -3,8 +3,9 @@
     python training/neighbours.py OUT.npz
 
 Whole words of letters only. A neighbour is a family of words (`retrieval/text.family`) other than the word's own, as near
-as its nearest member; words that only hold a sentence together have none and are none. Run it again whenever the table
-changes.
+as its nearest member; words that only hold a sentence together have none and are none. To what the table finds,
+`thesaurus.txt` adds what people take for the same where they talk about tools. Run it again whenever the table or the
+thesaurus changes.
 """
 
 import argparse
@@ -20,8 +21,12 @@ from toolcrib.retrieval.text import family
 
 _LEAST = 0.4
 """Cosine from which on two words may stand for each other."""
+_LISTED = 0.45
+"""How near words of one line of the thesaurus are to each other at least."""
 _LOOKED_AT = 24
+_FROM_TABLE = 8
 _BLOCK = 500
+THESAURUS = Path(__file__).parent / "thesaurus.txt"
 
 
 def neighbours(words: list[str], vectors: np.ndarray) -> dict[str, dict[str, float]]:
@@ -37,11 +42,33 @@ def neighbours(words: list[str], vectors: np.ndarray) -> dict[str, dict[str, flo
             kept: dict[str, float] = {}
             for other in sorted(picked.tolist(), key=lambda row: (-scores[row], words[row])):
                 key = families[other]
-                if scores[other] >= _LEAST and telling[other] and key != families[at] and len(kept) < NEIGHBOURS_PER_WORD:
+                if scores[other] >= _LEAST and telling[other] and key != families[at] and len(kept) < _FROM_TABLE:
                     kept.setdefault(key, float(scores[other]))
             if kept and telling[at]:
                 found[words[at]] = kept
     return found
+
+
+def with_thesaurus(found: dict[str, dict[str, float]], lines: list[list[str]]) -> dict[str, dict[str, float]]:
+    """The neighbours of words, and those that a thesaurus gives them; the nearest first, no more than fit."""
+    merged = {word: dict(near) for word, near in found.items()}
+    for line in lines:
+        for word in line:
+            near = merged.setdefault(word, {})
+            for key in map(family, line):
+                if key != family(word):
+                    near[key] = max(near.get(key, 0.0), _LISTED)
+    return {
+        word: dict(sorted(near.items(), key=lambda pair: (-pair[1], pair[0]))[:NEIGHBOURS_PER_WORD])
+        for word, near in merged.items()
+        if near
+    }
+
+
+def read_thesaurus(path: Path) -> list[list[str]]:
+    """The lines of a thesaurus, as words."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [line.split() for line in lines if line and not line.startswith("#")]
 
 
 def main() -> None:
@@ -52,7 +79,8 @@ def main() -> None:
     model = StaticModel.load()
     tokens = model.vocabulary.tokens
     rows = [row for row, token in enumerate(tokens) if token.isascii() and token.isalpha() and len(token) > 1]
-    found = neighbours([tokens[row] for row in rows], unit(model.codes[rows]))
+    near = neighbours([tokens[row] for row in rows], unit(model.codes[rows]))
+    found = with_thesaurus(near, read_thesaurus(THESAURUS))
     words = sorted(found)
     keys = sorted({key for near in found.values() for key in near})
     place = {key: number for number, key in enumerate(keys)}

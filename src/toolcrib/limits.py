@@ -187,7 +187,7 @@ QUERY_MAX_TERMS = 256
 """Terms of a query that are weighed: n-grams of a full query in a script without spaces are many."""
 SPELLING_MARKED_WORDS = 30_000
 """Words of a vocabulary up to which unknown words are sifted before they are taken for misspelt (1 MB of marks)."""
-NEIGHBOURS_PER_WORD = 8
+NEIGHBOURS_PER_WORD = 12
 """Words of nearly the same meaning that a word of a query is also looked up by."""
 QUERY_WORDS_CACHED = 2_048
 """Query words that an index remembers the weights of, up to 2 kB each with their neighbours."""
