@@ -27,9 +27,9 @@ FLOORS: dict[str, dict[str, dict[str, float]]] = {
         "multi_need": {"recall@5": 0.99},
         "multilingual": {"recall@5": 0.96},
         "typo": {"recall@5": 0.95},
-        "ambiguous": {"recall@5": 0.87, "mrr": 0.94},
-        "semantic": {"recall@5": 0.51},
-        "oblique": {"recall@5": 0.46},
+        "ambiguous": {"recall@5": 0.87, "mrr": 0.93},
+        "semantic": {"recall@5": 0.56},
+        "oblique": {"recall@5": 0.49},
     },
     "lexical": {
         "lexical": {"recall@5": 1.0},
@@ -37,7 +37,7 @@ FLOORS: dict[str, dict[str, dict[str, float]]] = {
         "confusable": {"recall@5": 1.0},
         "typo": {"recall@5": 0.99},
         "ambiguous": {"recall@5": 0.86},
-        "semantic": {"recall@5": 0.12},
+        "semantic": {"recall@5": 0.20},
     },
 }
 
@@ -59,7 +59,7 @@ def test_no_category_falls_below_its_floor(retrieval: Any) -> None:
         for measure, floor in floors.items():
             assert summary["by_category"][category][measure] >= floor, f"{category} {measure}"
     if retrieval == "hybrid":
-        assert summary["recall@5"] >= 0.69
+        assert summary["recall@5"] >= 0.71
         assert summary["abstention"]["correct"] >= 8
         assert summary["abstention"]["answerable_emptied"] <= 0.02 * 726
 

@@ -156,7 +156,7 @@ def test_an_explanation_names_words_and_meaning(retriever: HybridRetriever):
 
 @pytest.mark.requirement("X26")
 def test_an_explanation_names_neighbours_and_clauses(retriever: HybridRetriever):
-    query = "please remove the old picture, then bill the customer for it"
+    query = "please erase the old picture, then bill the customer for it"
     hits = retriever.index(TOOLS).search(query, limit=2, explain=True).hits
     assert {hit.key for hit in hits} == {"delete_file", "create_invoice"}
     for hit in hits:

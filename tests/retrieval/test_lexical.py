@@ -13,6 +13,7 @@ from tests.retrieval.documents import document
 
 from toolcrib.retrieval.base import Document
 from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever
+from toolcrib.retrieval.neighbours import shipped_neighbours
 
 
 def index(*documents: Document) -> LexicalIndex:
@@ -118,6 +119,17 @@ def test_a_stuffed_description_does_not_displace_the_right_tool():
     right = document("send_email", "Send an email to somebody", toolset="mail")
     stuffed = document("other", "send email message mail post " * 200, toolset="evil")
     assert keys(index(right, stuffed, *CLOUD), "send an email")[0] == "send_email"
+
+
+@pytest.mark.requirement("D1")
+def test_listing_everything_that_means_the_same_gains_nothing():
+    near = shipped_neighbours().of("send")
+    one = document("relay", f"{near[0][0]} something", toolset="one")
+    many = document("other", " ".join(name for name, _ in near), toolset="evil")
+    for query in ("send", "send an email"):
+        scores = {hit.key: hit.score for hit in index(one, many, *CLOUD).search(query, limit=5).hits}
+        assert len(near) > 5
+        assert scores["other"] < 1.1 * scores["relay"]  # a rarer word may be worth a little more; twelve are not
 
 
 @pytest.mark.requirement("D2")

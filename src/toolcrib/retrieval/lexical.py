@@ -24,7 +24,7 @@ from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights,
 from toolcrib.retrieval.base import NO_EVIDENCE, Document, Grouped, Hit, Ranking
 from toolcrib.retrieval.forward import Stretch, joined
 from toolcrib.retrieval.postings import Floats, build_segment, read_rows, terms_of
-from toolcrib.retrieval.query import QueryWeights, Weigher, Word, answered_nearby
+from toolcrib.retrieval.query import Numbers, QueryWeights, Weigher, Word, standing_in
 from toolcrib.retrieval.reading import Postings, SegmentReader
 from toolcrib.retrieval.selection import RIVAL_SHARE, select
 from toolcrib.retrieval.spelling import Spelling
@@ -258,7 +258,7 @@ class LexicalIndex:
 
     def _sums(self, words: Sequence[Word]) -> Floats:
         weighted = [pair for word in words for pair in word.numbers]
-        return self.postings.accumulate(weighted + answered_nearby(words))
+        return self.postings.accumulate(weighted, standing_in(words))
 
     def scores(self, query: str) -> Floats:
         """The score of every document, names not counted, in the order in which they were given."""
@@ -282,10 +282,15 @@ class LexicalIndex:
         """What each field gave to a document by words; with a score, the rest is what its name gave."""
         weights = {number: weight for word in match.words for number, weight in word.numbers}
         parts = self._analyser.parts(document, weights)
-        parts["neighbours"] = sum(self._analyser.parts(document, dict(answered_nearby(match.words))).values())
+        parts["neighbours"] = sum(self._stand_in(document, *pair) for pair in standing_in(match.words))
         if score is not None:
             parts["exact_name"] = score - sum(parts.values())
         return {name: round(value, 4) for name, value in parts.items() if abs(value) >= 0.0005}
+
+    def _stand_in(self, document: Document, near: Numbers, own: Numbers) -> float:
+        """What the best of the terms near to a word gives to a document more than the word itself."""
+        best = max(sum(self._analyser.parts(document, {number: weight}).values()) for number, weight in near)
+        return max(0.0, best - sum(self._analyser.parts(document, dict(own)).values()))
 
     def _named(self, query: str) -> dict[int, int]:
         wanted = name_hash(query[:QUERY_MAX_CHARS])

@@ -20,7 +20,7 @@ from msgspec import Struct
 from toolcrib.limits import QUERY_MAX_TERMS, QUERY_WORDS_CACHED, TERM_MAX_CHARS
 from toolcrib.retrieval.analysis import Analyser
 from toolcrib.retrieval.neighbours import Neighbours, shipped_neighbours
-from toolcrib.retrieval.reading import Postings
+from toolcrib.retrieval.reading import Numbers, Postings
 from toolcrib.retrieval.salience import GRAMMATICAL, salience_table
 from toolcrib.retrieval.spelling import Spelling
 from toolcrib.retrieval.text import family, query_terms
@@ -29,9 +29,6 @@ _MISSPELT_MIN_CHARS = 5
 _MISSPELT_MAX_CHARS = 20
 _SPLIT_MIN_CHARS = 5
 _SPLIT_PART_CHARS = 2
-
-Numbers = tuple[tuple[int, float], ...]
-"""Term numbers with their weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,12 +170,18 @@ def _split_places(length: int) -> tuple[int, ...]:
     return tuple(sorted(places, key=lambda at: (abs(at - length / 2), at)))
 
 
-def answered_nearby(words: Sequence[Word]) -> list[tuple[int, float]]:
-    """The terms near to some word that answer to no word themselves: each once, by the word that it is nearest to."""
+def standing_in(words: Sequence[Word]) -> list[tuple[Numbers, Numbers]]:
+    """For each word the terms near to it that answer to no word themselves, and those that answer to it.
+
+    A document is worth what the word gives it or what the best one of them does, whichever is more, so that listing
+    everything that means the same gains nothing (D1).
+    """
     held = {number for word in words for number, _ in word.numbers}
-    nearby: dict[int, float] = {}
+    found: list[tuple[Numbers, Numbers]] = []
     for word in words:
-        for number, weight in word.nearby:
-            if number not in held and weight > nearby.get(number, 0.0):
-                nearby[number] = weight
-    return list(nearby.items())
+        near = word.nearby
+        if near and not all(number not in held for number, _ in near):
+            near = tuple(pair for pair in near if pair[0] not in held)
+        if near:
+            found.append((near, word.numbers))
+    return found

@@ -34,6 +34,10 @@ _SIEVE_PLACES = 4
 _ENTRY_BYTES = 400
 """What keeping a term costs beside its numbers."""
 
+Numbers = tuple[tuple[int, float], ...]
+"""Term numbers with their weights."""
+_Key = tuple[int, float] | tuple[Numbers, Numbers]
+"""One weighted term, or the best of several beyond what others gave."""
 _Weighted = tuple[Rows | NDArray[np.intp] | None, Floats]
 """Rows and what is added to them; without rows, what is added to every row."""
 
@@ -47,7 +51,7 @@ class SegmentReader:
         """`impacts` says what each code of the segment stands for."""
         self.segment = segment
         self._impacts = impacts
-        self._kept: dict[tuple[int, float], _Weighted] = {}
+        self._kept: dict[_Key, _Weighted] = {}
         self._room = WEIGHTED_MAX_BYTES
         self._names: NDArray[np.uint64] | None = None
         self._sieve = b""
@@ -61,6 +65,14 @@ class SegmentReader:
                 np.add(total, worth, total)
             else:
                 np.add.at(total, rows, worth)
+
+    def add_best(self, total: Floats, weighted: Numbers, counted: Numbers) -> None:
+        """Adds to each row what the best of some weighted impacts has more than those that were `counted` together."""
+        rows, worth = self._kept.get((weighted, counted)) or self._merge(weighted, counted)
+        if rows is None:
+            np.add(total, worth, total)
+        else:
+            np.add.at(total, rows, worth)
 
     def named(self, wanted: int) -> list[tuple[int, int]]:
         """Kind of name and row of every name with the given hash."""
@@ -85,22 +97,40 @@ class SegmentReader:
         span = segment.span(number)
         rows, worth = segment.documents[span], self._impacts[segment.codes[span]]
         worth *= np.float32(weight)
+        return self._shape((number, weight), rows, worth)
+
+    def _merge(self, weighted: Numbers, counted: Numbers) -> _Weighted:
+        segment = self.segment
+        best = np.zeros(segment.rows, dtype=np.float32)
+        for number, weight in weighted:
+            span = segment.span(number)
+            rows = segment.documents[span]
+            best[rows] = np.maximum(best[rows], self._impacts[segment.codes[span]] * np.float32(weight))
+        for number, weight in counted:
+            span = segment.span(number)
+            best[segment.documents[span]] -= self._impacts[segment.codes[span]] * np.float32(weight)
+        rows = np.flatnonzero(best > 0.0).astype(segment.documents.dtype)
+        return self._shape((weighted, counted), rows, best[rows])
+
+    def _shape(self, key: _Key, rows: Rows, worth: Floats) -> _Weighted:
+        """Keeps what is added to some rows in the form in which it is added fastest."""
+        segment = self.segment
         if len(rows) > _DENSE_SHARE * segment.rows or segment.rows <= _FEW_ROWS:
             every = np.zeros(segment.rows, dtype=np.float32)
             every[rows] = worth
-            return self._keep(number, weight, (None, every), every.nbytes)
+            return self._keep(key, (None, every), every.nbytes)
         if len(rows) > _PLACES_KEPT:
-            return self._keep(number, weight, (rows, worth), worth.nbytes)
-        return self._keep(number, weight, (rows.astype(np.intp), worth), worth.nbytes * 3)
+            return self._keep(key, (rows, worth), worth.nbytes)
+        return self._keep(key, (rows.astype(np.intp), worth), worth.nbytes * 3)
 
-    def _keep(self, number: int, weight: float, weighted: _Weighted, size: int) -> _Weighted:
+    def _keep(self, key: _Key, weighted: _Weighted, size: int) -> _Weighted:
         size += _ENTRY_BYTES
         if size <= WEIGHTED_MAX_BYTES:
             if size > self._room:
                 self._kept.clear()
                 self._room = WEIGHTED_MAX_BYTES
             self._room -= size
-            self._kept[number, weight] = weighted
+            self._kept[key] = weighted
         return weighted
 
 
@@ -132,15 +162,17 @@ class Postings:
             held += self.added.segment.holding(number) - self.gone_terms.get(number, 0)
         return held
 
-    def accumulate(self, weighted: Sequence[tuple[int, float]]) -> Floats:
-        """The sum of weighted impacts for every row; gone rows get 0."""
+    def accumulate(
+        self, weighted: Sequence[tuple[int, float]], bests: Sequence[tuple[Numbers, Numbers]] = ()
+    ) -> Floats:
+        """The sum of weighted impacts for every row; of each pair of `bests` (`add_best`) once. Gone rows get 0."""
         size, more = self.base.segment.rows, self.added.segment.rows
         total = np.zeros(size + more, dtype=np.float32)
-        if not more:
-            self.base.add(total, weighted)
-        else:
-            self.base.add(total[:size], weighted)
-            self.added.add(total[size:], weighted)
+        parts = ((self.base, total[:size]), (self.added, total[size:])) if more else ((self.base, total),)
+        for reader, part in parts:
+            reader.add(part, weighted)
+            for near, counted in bests:
+                reader.add_best(part, near, counted)
         if len(self.gone):
             total[self.gone] = 0.0
         return total
