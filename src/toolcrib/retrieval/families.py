@@ -34,7 +34,7 @@ class Families:
     def possible(self, words: list[str]) -> list[tuple[str, str]]:
         """Words with the keys of their families, without those that certainly have no term in theirs."""
         keyed = [(word, word if word[-1] not in LAST_OF_ENDINGS else family(word)) for word in words]
-        marks = self._marks.current()
+        marks = self._marks.current(len(words))
         return keyed if marks is None else [pair for pair in keyed if marks[hash(pair[1]) & (PLACES - 1)]]
 
     def lack(self, key: str) -> bool:

@@ -34,14 +34,14 @@ class Marks:
         self._read = 0
         self._asked = 0
 
-    def current(self) -> bytearray | None:
-        """The marks of all words; nothing while making them would take longer than it has spared."""
-        return (self._places or None) if self._read == len(self._vocabulary) else self._catch_up()
+    def current(self, questions: int = 1) -> bytearray | None:
+        """The marks of all words, for so many questions; nothing while making them takes longer than it would spare."""
+        return (self._places or None) if self._read == len(self._vocabulary) else self._catch_up(questions)
 
-    def _catch_up(self) -> bytearray | None:
+    def _catch_up(self, questions: int) -> bytearray | None:
         words = self._vocabulary
         size = len(words)
-        self._asked += 1
+        self._asked += questions
         if self._asked * self._least < size - self._read:
             return None
         newest = list(islice(reversed(words), size - self._read))

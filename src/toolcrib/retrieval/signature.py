@@ -55,9 +55,6 @@ class _Writer:
             return "any"
         kind = schema.get("type")
         plain = _PLAIN.get(kind) if isinstance(kind, str) else None
-        # Most parameters end here.
-        if plain and _SIMPLE.issuperset(schema):
-            return plain
         if not _ANNOTATIONS.issuperset(schema):
             self.exact = False
         if plain and _CHOICES.isdisjoint(schema):
@@ -123,15 +120,19 @@ def write_signature(name: str, schema: JsonObject) -> Signature:
         return Signature(f"{name}()", _ANNOTATIONS.issuperset(schema))
     required = _required(schema)
     writer = _Writer()
-    type_of = writer.type_of
     if not _ANNOTATIONS.issuperset(schema) or not required <= properties.keys():
         writer.exact = False
-    head = [f"{key}: {type_of(value)}" for key, value in properties.items() if key in required]
+    head: list[str] = []
+    optional: list[tuple[str, Json]] = []
+    for key, value in properties.items():
+        if key in required:
+            head.append(f"{key}: {_simple_type(value) or writer.type_of(value)}")
+        else:
+            optional.append((key, value))
     head += [f"{key}: any" for key in sorted(required.difference(properties))]
     room = SIGNATURE_MAX_CHARS - sum(map(len, head)) - 2 * len(head)
-    optional = [(key, value) for key, value in properties.items() if key not in required]
     for count, (key, value) in enumerate(optional):
-        part = f"{key}?: {type_of(value)}"
+        part = f"{key}?: {_simple_type(value) or writer.type_of(value)}"
         room -= len(part) + 2
         if room < 0:
             head.append(f"… {len(optional) - count} more optional")
@@ -139,6 +140,14 @@ def write_signature(name: str, schema: JsonObject) -> Signature:
             break
         head.append(part)
     return Signature(f"{name}({', '.join(head)})", writer.exact)
+
+
+def _simple_type(schema: Json) -> str | None:
+    """The type of a parameter of which nothing else is to be said: most of them."""
+    if isinstance(schema, dict) and _SIMPLE.issuperset(schema):
+        kind = schema.get("type")
+        return _PLAIN.get(kind) if isinstance(kind, str) else None
+    return None
 
 
 def _required(schema: Mapping[str, Json]) -> set[str]:
