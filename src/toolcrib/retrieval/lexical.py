@@ -24,7 +24,7 @@ from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights,
 from toolcrib.retrieval.base import NO_EVIDENCE, Document, Grouped, Hit, Ranking
 from toolcrib.retrieval.forward import Stretch, joined
 from toolcrib.retrieval.postings import Floats, build_segment, read_rows, terms_of
-from toolcrib.retrieval.query import QueryWeights, Weigher, Word, answered_nearby
+from toolcrib.retrieval.query import QueryWeights, Weigher, Word, answered_nearby, mass_of
 from toolcrib.retrieval.reading import Postings, SegmentReader
 from toolcrib.retrieval.selection import RIVAL_SHARE, select
 from toolcrib.retrieval.spelling import Spelling
@@ -192,7 +192,7 @@ class Match(NamedTuple):
     @property
     def mass(self) -> float:
         """What a document that held every word could be worth, roughly."""
-        return sum([word.mass for word in self.words])
+        return mass_of(self.words)
 
 
 class LexicalIndex:
@@ -257,8 +257,14 @@ class LexicalIndex:
         return self._sums(self._weigher.words(text))
 
     def _sums(self, words: Sequence[Word]) -> Floats:
-        weighted = [pair for word in words for pair in word.numbers]
-        return self.postings.accumulate(weighted + answered_nearby(words))
+        sums = self.postings.accumulate([pair for word in words for pair in word.numbers])
+        nearby = answered_nearby(words)
+        mass = mass_of(words)
+        if nearby and mass > 0.0:
+            # They answer for what the words leave open, so that saying the same in every word does not buy rank (D1).
+            left = np.maximum(np.float32(1.0) - sums / np.float32(mass), np.float32(0.0))
+            sums += self.postings.accumulate(nearby) * left
+        return sums
 
     def scores(self, query: str) -> Floats:
         """The score of every document, names not counted, in the order in which they were given."""
@@ -282,7 +288,9 @@ class LexicalIndex:
         """What each field gave to a document by words; with a score, the rest is what its name gave."""
         weights = {number: weight for word in match.words for number, weight in word.numbers}
         parts = self._analyser.parts(document, weights)
-        parts["neighbours"] = sum(self._analyser.parts(document, dict(answered_nearby(match.words))).values())
+        left = max(0.0, 1.0 - sum(parts.values()) / match.mass) if match.mass > 0.0 else 0.0
+        nearby = self._analyser.parts(document, dict(answered_nearby(match.words)))
+        parts["neighbours"] = left * sum(nearby.values())
         if score is not None:
             parts["exact_name"] = score - sum(parts.values())
         return {name: round(value, 4) for name, value in parts.items() if abs(value) >= 0.0005}

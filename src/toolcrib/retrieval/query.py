@@ -173,6 +173,11 @@ def _split_places(length: int) -> tuple[int, ...]:
     return tuple(sorted(places, key=lambda at: (abs(at - length / 2), at)))
 
 
+def mass_of(words: Sequence[Word]) -> float:
+    """What a document that held every word could be worth, roughly."""
+    return sum([word.mass for word in words])
+
+
 def answered_nearby(words: Sequence[Word]) -> list[tuple[int, float]]:
     """The terms near to some word that answer to no word themselves: each once, by the word that it is nearest to."""
     held = {number for word in words for number, _ in word.numbers}
