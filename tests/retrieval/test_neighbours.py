@@ -58,6 +58,15 @@ def test_a_neighbour_that_is_in_the_query_itself_is_not_counted_twice():
     assert "neighbours" not in both.evidence
 
 
+@pytest.mark.requirement("D1")
+def test_a_tool_that_says_the_same_in_every_word_gains_little_by_it():
+    plain = document("delete_entry", "Delete it")
+    wordy = document("delete_item", "Delete remove erase eliminate destroy uninstall it")
+    hits = LexicalRetriever().index([plain, wordy, *TOOLS]).search("delete", limit=2, explain=True).hits
+    assert {hit.key for hit in hits} == {"delete_entry", "delete_item"}
+    assert all(hit.evidence.get("neighbours", 0.0) < 0.25 * hit.score for hit in hits)
+
+
 @pytest.mark.requirement("X26")
 def test_an_explanation_shows_what_neighbours_gave():
     hit = LexicalRetriever().index(TOOLS).search("delete", limit=1, explain=True).hits[0]
