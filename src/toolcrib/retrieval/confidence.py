@@ -62,7 +62,7 @@ class Line:
 class Calibration:
     """How signals become decisions."""
 
-    first_right: Line = Line(nearest=8.42, elsewhere=-5.02, words=0.16, lead=3.77, offset=-4.26)
+    first_right: Line = Line(nearest=8.48, elsewhere=-5.08, words=0.11, lead=3.8, offset=-4.25)
     """Log odds that the first hit is right."""
     fits: Line = Line(
         nearest=3.45, elsewhere=-7.8, words=0.0, lead=0.0, offset=1.71,
