@@ -146,11 +146,14 @@ class Executor:
         stage = "scope"
         try:
             for stage, step in self.stages:
+                if step is _pass:
+                    note(run.trace or run.traced, stage, "ok", 0.0)
+                    continue
                 taken = step(run)
                 run = taken if isinstance(taken, Run) else await taken
-                trace, now = run.trace or run.traced, clock()
+                now = clock()
                 shown = self._shown(run.bound.arguments) if stage == "dispatch" else None
-                note(trace, stage, "ok", now - since, shown)
+                note(run.trace or run.traced, stage, "ok", now - since, shown)
                 since = now
         except CallError as error:
             outcome: Outcome = "failed" if isinstance(error, ToolFailed | DeadlineExceeded) else "refused"
