@@ -2,7 +2,7 @@
 
 All stand in front of the same small server and are asked by the same raw client, over pipes and over HTTP, one
 question at a time, 32 and 200 at once. What counts is the CPU time (user and system) that the process in the middle
-spends; the first questions warm up and are not counted; middles take turns, and the best round of each is taken.
+spends; the first questions warm up and are not counted; middles take turns, and the median round of each is taken.
 Everything runs where there is no network but loopback. Peers take part where they are installed.
 """
 
@@ -30,7 +30,7 @@ from bench.measure import Family
 
 MIDDLES = Path(__file__).parent / "middles"
 AT_ONCE = (1, 32, 200)
-ROUNDS = 4
+ROUNDS = 7
 MESSAGE = {"message": "x" * 200}
 _PORTS = iter(range(18_700, 18_900))
 
@@ -78,35 +78,35 @@ def middles(folder: Path, *, http: bool) -> list[Middle]:
     bridged = {"name": "b__echo", "arguments": MESSAGE}
     ours = {"b": upstream()}
     found.append(
-        Middle("toolcrib, bridged", toolcrib(folder, ours, gate="on", port=port), port, "tool_call", bridged, 600)
+        Middle("toolcrib, bridged", toolcrib(folder, ours, gate="on", port=port), port, "tool_call", bridged, 400)
     )
     if http:
         port = next(_PORTS)
         command = toolcrib(folder, ours, gate="on", port=port)
         found.append(
-            Middle("toolcrib, bridged, stateless client", command, port, "tool_call", bridged, 600, modern=True)
+            Middle("toolcrib, bridged, stateless client", command, port, "tool_call", bridged, 400, modern=True)
         )
     port = place()
     found.append(
-        Middle("toolcrib, direct", toolcrib(folder, ours, gate="off", port=port), port, "b__echo", MESSAGE, 600)
+        Middle("toolcrib, direct", toolcrib(folder, ours, gate="off", port=port), port, "b__echo", MESSAGE, 400)
     )
     port = place()
     found.append(
-        Middle("bare relay", script("relay_http" if http else "relay_stdio", port), port, "echo", MESSAGE, 600)
+        Middle("bare relay", script("relay_http" if http else "relay_stdio", port), port, "echo", MESSAGE, 400)
     )
     port = place()
     found.append(Middle("SDK, typed", script("sdk_proxy", port), port, "echo", MESSAGE, 100))
     if peers.has("fastmcp"):
         port = place()
-        found.append(Middle("FastMCP proxy", script("fastmcp_proxy", port, "plain"), port, "echo", MESSAGE, 60))
+        found.append(Middle("FastMCP proxy", script("fastmcp_proxy", port, "plain"), port, "echo", MESSAGE, 50))
     if http and (command := peers.mcp_proxy()):
         port = next(_PORTS)
-        found.append(Middle("mcp-proxy", [*command, "--port", str(port), *upstream()], port, "echo", MESSAGE, 60))
+        found.append(Middle("mcp-proxy", [*command, "--port", str(port), *upstream()], port, "echo", MESSAGE, 50))
     if http and (command := peers.supergateway()):
         port = next(_PORTS)
         more = ["--outputTransport", "streamableHttp", "--stateful", "--logLevel", "none", "--port", str(port)]
         line = shlex.join(upstream())
-        found.append(Middle("supergateway", [*command, "--stdio", line, *more], port, "echo", MESSAGE, 60))
+        found.append(Middle("supergateway", [*command, "--stdio", line, *more], port, "echo", MESSAGE, 50))
     return found
 
 
@@ -151,8 +151,7 @@ async def measure_calls(*, http: bool) -> dict[str, dict[int, float]]:
                     for middle, pid, client in running:
                         cost = await cost_us(pid, client, middle, at_once)
                         samples.setdefault(middle.name, {}).setdefault(at_once, []).append(cost)
-    # What disturbs only ever adds: the best round of each is nearest to what the work itself costs.
-    return {name: {n: min(costs) for n, costs in cells.items()} for name, cells in samples.items()}
+    return {name: {n: statistics.median(costs) for n, costs in cells.items()} for name, cells in samples.items()}
 
 
 def calls_family() -> Family:
@@ -281,7 +280,7 @@ def _versions() -> str:
     found += ["mcp-proxy"] if peers.mcp_proxy() else []
     found += ["supergateway"] if peers.supergateway() else []
     where = "nothing but loopback" if peers.is_isolated() else "the network of this machine: no namespace could be had"
-    return f"Peers: {', '.join(found)}; they saw {where}. Calls: best of {ROUNDS} rounds."
+    return f"Peers: {', '.join(found)}; they saw {where}. Calls: median of {ROUNDS} rounds."
 
 
 FAMILIES = {"calls": calls_family, "search": search_family, "start": start_family}

@@ -100,17 +100,25 @@ class SegmentReader:
         return self._shape((number, weight), rows, worth)
 
     def _merge(self, weighted: Numbers, counted: Numbers) -> _Weighted:
+        """What each row gets, without looking at rows that hold none of the terms: there may be many of those."""
         segment = self.segment
         best = np.zeros(segment.rows, dtype=np.float32)
-        for number, weight in weighted:
-            span = segment.span(number)
+        spans = [segment.span(number) for number, _ in weighted]
+        for span, (_, weight) in zip(spans, weighted, strict=True):
             rows = segment.documents[span]
             best[rows] = np.maximum(best[rows], self._impacts[segment.codes[span]] * np.float32(weight))
         for number, weight in counted:
             span = segment.span(number)
             best[segment.documents[span]] -= self._impacts[segment.codes[span]] * np.float32(weight)
-        rows = np.flatnonzero(best > 0.0).astype(segment.documents.dtype)
-        return self._shape((weighted, counted), rows, best[rows])
+        found: list[Rows] = []
+        worth: list[Floats] = []
+        for span in spans:
+            rows = segment.documents[span]
+            more = best[rows]
+            found.append(rows[more > 0.0])
+            worth.append(more[more > 0.0])
+            best[rows] = 0.0
+        return self._shape((weighted, counted), np.concatenate(found), np.concatenate(worth))
 
     def _shape(self, key: _Key, rows: Rows, worth: Floats) -> _Weighted:
         """Keeps what is added to some rows in the form in which it is added fastest."""
