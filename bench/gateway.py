@@ -83,9 +83,7 @@ def middles(folder: Path, *, http: bool) -> list[Middle]:
     if http:
         port = next(_PORTS)
         command = toolcrib(folder, ours, gate="on", port=port)
-        found.append(
-            Middle("toolcrib, bridged, stateless client", command, port, "tool_call", bridged, 400, modern=True)
-        )
+        found.append(Middle("toolcrib, stateless", command, port, "tool_call", bridged, 400, modern=True))
     port = place()
     found.append(
         Middle("toolcrib, direct", toolcrib(folder, ours, gate="off", port=port), port, "b__echo", MESSAGE, 400)
