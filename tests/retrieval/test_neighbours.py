@@ -79,16 +79,20 @@ def test_grammar_has_no_neighbours():
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no archive"])
-def test_without_a_readable_file_words_are_answered_by_themselves(tmp_path: Path, content: bytes | None):
+def test_without_a_readable_file_words_are_answered_by_themselves_and_the_log_says_so(
+    tmp_path: Path, content: bytes | None, caplog: pytest.LogCaptureFixture
+):
     path = tmp_path / "neighbours.npz"
     if content is not None:
         path.write_bytes(content)
     assert read_neighbours(path).of("delete") == []
+    assert "neighbours.npz cannot be used" in caplog.text
 
 
-def test_a_file_whose_parts_do_not_fit_together_is_not_used(tmp_path: Path):
+def test_a_file_whose_parts_do_not_fit_together_is_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     texts = {name: np.frombuffer(text.encode(), dtype=np.uint8) for name, text in
              {"keys": "remov", "words": "delete\nerase", "version": "1"}.items()}  # fmt: skip
     rows = np.array([[7], [0]], dtype=np.uint16)
     np.savez(tmp_path / "n.npz", rows=rows, codes=np.ones((2, 1), dtype=np.uint8), **texts)
     assert read_neighbours(tmp_path / "n.npz").places == {}
+    assert "do not belong together" in caplog.text

@@ -7,6 +7,7 @@ text). A query that is much nearer to some ability elsewhere than to anything he
 Invariant: the centres belong to one table of word vectors. Beside another table they mean nothing, and are not used.
 """
 
+import logging
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.retrieval.semantic import MODEL_DIRECTORY, StaticModel, unit
+
+logger = logging.getLogger("toolcrib")
 
 Floats = NDArray[np.float32]
 _FILE = "cohort.npz"
@@ -31,8 +34,10 @@ class Cohort:
 
     @classmethod
     def load(cls, model: StaticModel, directory: Path = MODEL_DIRECTORY) -> "Cohort | None":
-        """The centres that belong to the model; `None` if there are none, and abstention is then weaker."""
+        """The centres that belong to the model; `None`, and a word in the log, if there are none."""
         centres = read_centres(directory / _FILE, table_mark(model), model.dimensions)
+        if centres is None:
+            logger.warning("%s does not belong to the model, search abstains less often: install toolcrib again", _FILE)
         return None if centres is None else cls(model=model, centres=centres)
 
     def nearness(self, query: str) -> float:

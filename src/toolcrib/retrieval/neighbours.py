@@ -7,6 +7,7 @@ Invariant: a word is never its own neighbour, nor is another form of it: forms m
 words are answered by themselves alone.
 """
 
+import logging
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.limits import NEIGHBOURS_PER_WORD
+
+logger = logging.getLogger("toolcrib")
 
 NEIGHBOURS_FILE = Path(__file__).parent / "model" / "neighbours.npz"
 _CODES = 255
@@ -54,19 +57,24 @@ def shipped_neighbours() -> Neighbours:
 
 
 def read_neighbours(path: Path) -> Neighbours:
-    """The neighbours of a file; none if it is missing or damaged."""
+    """The neighbours of a file; none, and a word in the log, if it is missing or damaged."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             keys, words, version = (bytes(arrays[name]).decode() for name in ("keys", "words", "version"))
             rows = np.asarray(arrays["rows"], dtype=np.uint16)
             codes = np.asarray(arrays["codes"], dtype=np.uint8)
-    except (OSError, ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile):
-        return Neighbours()
+    except (OSError, ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        return _unusable(path, str(error))
     families, listed = tuple(keys.split("\n")), words.split("\n")
     if (
         not len(listed) == len(rows) == len(codes)
         or rows.shape != codes.shape
         or int(rows.max(initial=0)) >= len(families)
     ):
-        return Neighbours()
+        return _unusable(path, "its parts do not belong together")
     return Neighbours(families, dict(zip(listed, range(len(listed)), strict=True)), rows, codes, version)
+
+
+def _unusable(path: Path, reason: str) -> Neighbours:
+    logger.warning("%s cannot be used, words find only themselves (%s): install toolcrib again", path.name, reason)
+    return Neighbours()
