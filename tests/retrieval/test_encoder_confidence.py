@@ -40,7 +40,7 @@ def test_a_query_that_the_encoder_does_not_answer_is_measured_by_the_table_alone
 
 
 @pytest.mark.parametrize("damage", ["missing", "garbage", "another encoder", "another shape"])
-def test_centres_that_do_not_belong_are_not_used(tmp_path: Path, damage: str):
+def test_centres_that_do_not_belong_are_not_used(tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture):
     assert STATIC is not None
     if damage == "garbage":
         (tmp_path / "encoder_cohort.npz").write_bytes(b"PK no archive")
@@ -49,6 +49,7 @@ def test_centres_that_do_not_belong_are_not_used(tmp_path: Path, damage: str):
     elif damage == "another shape":
         save(tmp_path, dimensions=7)
     assert EncoderCohort.load(STATIC, ENCODER.embed, 0.6, tmp_path) is None
+    assert "cannot be used, search abstains less often" in caplog.text
 
 
 def test_the_centres_that_ship_belong_to_the_encoder():

@@ -34,10 +34,8 @@ class Cohort:
 
     @classmethod
     def load(cls, model: StaticModel, directory: Path = MODEL_DIRECTORY) -> "Cohort | None":
-        """The centres that belong to the model; `None`, and a word in the log, if there are none."""
+        """The centres that belong to the model; `None` if there are none, and abstention is then weaker."""
         centres = read_centres(directory / _FILE, table_mark(model), model.dimensions)
-        if centres is None:
-            logger.warning("%s does not belong to the model, search abstains less often: install toolcrib again", _FILE)
         return None if centres is None else cls(model=model, centres=centres)
 
     def nearness(self, query: str) -> float:
@@ -46,14 +44,15 @@ class Cohort:
 
 
 def read_centres(path: Path, mark: str, dimensions: int) -> Floats | None:
-    """The centres of a file, if they belong to the model of that mark."""
+    """The centres of a file, if they belong to the model of that mark; if not, the log says so."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             version = bytes(archive["version"]).decode()
             codes = np.asarray(archive["codes"], dtype=np.int8)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None
+        version, codes = "", np.zeros((0, 0), dtype=np.int8)
     if version != mark or codes.ndim != 2 or codes.shape[1] != dimensions:
+        logger.warning("%s cannot be used, search abstains less often: install toolcrib again", path.name)
         return None
     return unit(codes)
 
