@@ -10,11 +10,14 @@ JOBS   ?= 2
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(READY): requirements-dev.lock pyproject.toml
+KERNEL := hatch_build.py src/toolcrib/_kernel.c
+
+$(READY): requirements-dev.lock pyproject.toml $(KERNEL)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "toolcrib needs Python 3.11 or newer; set PYTHON=/path/to/python3"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -c 'from toolcrib.kernel import account; print(f"toolcrib is installed, {account()}")'
 	@touch $@
 
 run: $(READY)    ## serve 250 real tools on loopback, with a configuration to paste into a client
@@ -92,4 +95,4 @@ lock:            ## resolve the locked requirements anew (needs uv)
 
 clean:           ## remove everything that the targets made
 	rm -rf $(VENV) $(VENV)-adapters $(VENV)-clients $(VENV)-bench $(VENV)-bench-proxy .make
-	rm -rf .ruff_cache .hypothesis .coverage dist build
+	rm -rf .ruff_cache .hypothesis .coverage dist build src/toolcrib/_kernel.*.so*

@@ -14,7 +14,7 @@ ROOT = Path(toolcrib.__file__).parent
 MODULES = sorted(path for path in ROOT.rglob("*.py"))
 
 LAYERS = [
-    {"definitions", "limits", "alongside"},
+    {"definitions", "limits", "alongside", "kernel", "_kernel"},
     {"errors"},
     {"dialects"},
     {"intake", "settings", "tokens"},

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.factories import core, crib, definition, settings
 
 from toolcrib.definitions import Call, Result, text_result
+from toolcrib.sources import live as live_module
 from toolcrib.sources.live import LiveDefinitions
 
 
@@ -47,13 +48,14 @@ def test_a_change_in_place_is_seen_and_only_the_changed_tool_is_frozen_again() -
 
 
 @pytest.mark.requirement("S18")
+@pytest.mark.parametrize("looks", [1, 2, 3])
 @pytest.mark.parametrize(
     ("old", "new"), [(1, True), (0, False), (1, 1.0), (0.0, -0.0), ("1", 1), (None, False), ([], {})]
 )
-def test_values_that_python_calls_equal_are_still_different_definitions(old: Any, new: Any) -> None:
+def test_values_that_python_calls_equal_are_still_different_definitions(old: Any, new: Any, looks: int) -> None:
     definitions = [openai("a", parameters={"type": "object", "properties": {"x": {"default": old}}})]
     source = live(definitions)
-    before = source.snapshot()[0].tools[0]
+    before = [source.snapshot()[0].tools[0] for _ in range(looks)][-1]
     definitions[0]["function"]["parameters"]["properties"]["x"]["default"] = new
     after = source.snapshot()[0].tools[0]
     assert after.raw != before.raw
@@ -163,3 +165,41 @@ def test_below_the_threshold_a_hosts_list_comes_back_in_its_own_order() -> None:
     definitions = [openai("z"), openai("a"), openai("m")]
     session = crib(live(definitions), settings=settings(enabled="auto")).session(model_context=200_000)
     assert session.assemble().tools == definitions
+
+
+CHANGED = st.sampled_from(
+    [1, True, 1.0, 0.0, -0.0, None, float("nan"), "x", "\ud800", [1], (1,), {}, [], {"a": 1, "b": 2}, {"b": 2, "a": 1}]
+)
+
+
+@pytest.mark.requirement("S18")
+@profile(max_examples=150, deadline=None, derandomize=True)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["set", "drop", "add", "copy", "look"]), st.integers(0, 4), CHANGED), max_size=12
+    )
+)
+def test_every_sequence_of_changes_is_seen_alike_with_and_without_the_compiled_kernel(steps: list[Any]) -> None:
+    def told(compiled: Any) -> list[Any]:
+        definitions: list[Any] = [openai(f"t{number}", x=number) for number in range(3)]
+        source, heard, last = live(definitions), list[Any](), None
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(live_module, "kernel", compiled)
+            for step, place, value in steps:
+                match step:
+                    case "set" if place < len(definitions):
+                        definitions[place]["function"]["x"] = value
+                    case "drop" if place < len(definitions):
+                        del definitions[place]
+                    case "add":
+                        definitions.insert(place, openai(f"n{len(definitions)}", x=value))
+                    case "copy":
+                        definitions[:] = copy.deepcopy(definitions)
+                    case _:
+                        pass
+                now = source.snapshot()
+                heard.append((now is last, [(tool.name, tool.raw) for item in now for tool in item.tools]))
+                last = now
+        return heard
+
+    assert told(live_module.kernel) == told(None)

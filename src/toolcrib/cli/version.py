@@ -4,7 +4,9 @@ import typer
 
 
 def version() -> None:
-    """Prints the version."""
+    """Prints the version, and whether the compiled kernel is in use."""
     from importlib.metadata import version as installed_version
 
-    typer.echo(f"toolcrib {installed_version('toolcrib')}")
+    from toolcrib.kernel import account
+
+    typer.echo(f"toolcrib {installed_version('toolcrib')}, {account()}")

@@ -201,6 +201,11 @@ def check_retrieval(*, configured: str, unavailable: str | None, encoder: FillSt
     )
 
 
+def check_kernel(*, account: str) -> Check:
+    """Whether the compiled kernel is in use: worth knowing, and no fault where it is not."""
+    return Check(section="retrieval", state="ok", text=f"{account[0].upper()}{account[1:]}.")
+
+
 def _check_encoder(state: FillState) -> Check:
     if state.failure is not None:
         return Check(

@@ -18,6 +18,7 @@ from toolcrib.doctor.checks import (
     check_clients,
     check_config,
     check_gate,
+    check_kernel,
     check_pins,
     check_reranker,
     check_retrieval,
@@ -28,6 +29,7 @@ from toolcrib.doctor.checks import (
 from toolcrib.errors import ToolcribError
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
 from toolcrib.intake.pins import LOCK_NAME
+from toolcrib.kernel import account
 from toolcrib.limits import AUDIT_CLOSE_S, DOCTOR_ENDPOINT_S, DOCTOR_START_S, ENCODER_SEARCH_WAIT_S
 from toolcrib.retrieval.encoder_fill import FillState
 from toolcrib.retrieval.factory import encoder_fill, endpoint_of, open_embedder, open_encoded, semantic_tier
@@ -115,6 +117,7 @@ async def examine(
         *check_servers(servers),
         *check_gate(views),
         check_retrieval(configured=configured, unavailable=retriever.unavailable, encoder=encoder),
+        check_kernel(account=account()),
         *(await asyncio.to_thread(_ask_reranker, settings, environ)),
         *check_pins(settings.pins, lock=lock, drifts=drifts),
         *check_screening(settings.screening, held_back=held_back, findings=findings),

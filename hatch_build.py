@@ -1,0 +1,69 @@
+"""Compiles the optional kernel while a wheel or an editable install is made; goes on without it where that fails.
+
+It needs what `sysconfig` names: a C compiler and the headers of this Python. A wheel with the kernel belongs to one
+platform and one version of Python, one without to all.
+"""
+
+import os
+import shlex
+import subprocess
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SOURCE = Path("src/toolcrib/_kernel.c")
+FLAGS = ("-O3", "-fPIC", "-fwrapv", "-ffp-contract=off", "-DNDEBUG")
+
+
+class KernelHook(BuildHookInterface):
+    """Adds the compiled kernel to the build."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compiles beside the sources for an editable install, else into a place of its own."""
+        if self.target_name != "wheel":
+            return
+        name = f"_kernel{sysconfig.get_config_var('EXT_SUFFIX')}"
+        source = Path(self.root) / SOURCE
+        folder = source.parent if version == "editable" else Path(tempfile.mkdtemp(prefix="toolcrib-kernel-"))
+        reason = compile_kernel(source, folder / name)
+        if reason:
+            self.app.display_warning(f"toolcrib goes on without its compiled kernel: {reason}")
+        elif version != "editable":
+            build_data["force_include"][str(folder / name)] = f"toolcrib/{name}"
+            build_data["pure_python"] = False
+            build_data["infer_tag"] = True
+
+
+def compile_kernel(source: Path, target: Path) -> str:
+    """Compiles the source to the target; the reason, if that could not be done."""
+    target.unlink(missing_ok=True)  # one of an older source would be taken for this one
+    if os.environ.get("TOOLCRIB_KERNEL", "").lower() == "off":
+        return "TOOLCRIB_KERNEL=off"
+    linker = sysconfig.get_config_var("LDSHARED")
+    if not linker:
+        return "this Python names no compiler"
+    include = sysconfig.get_path("include")
+    if not (Path(include) / "Python.h").is_file():
+        return "this Python has no headers"
+    words = shlex.split(linker)
+    command = [*shlex.split(os.environ.get("CC", "")), *words[1:]] if os.environ.get("CC") else words
+    flags = (*FLAGS, *shlex.split(os.environ.get("TOOLCRIB_CFLAGS", "")))
+    # To a name of its own first: the old file may be in use by a running process.
+    made = target.with_name(f"{target.name}.{os.getpid()}")
+    try:
+        subprocess.run(  # noqa: S603 - the compiler that Python itself was made with
+            [*command, *flags, f"-I{include}", str(source), "-o", str(made)],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        made.replace(target)
+    except (OSError, subprocess.SubprocessError) as error:
+        made.unlink(missing_ok=True)
+        said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
+        return said[0] if said else "the compiler failed"
+    return ""
