@@ -14,27 +14,43 @@
 
 #define INTERFACE 1
 #define DEPTH_MAX 200
+#define LINE 64  /* bytes that the processor fetches at once */
+#define AHEAD 16 /* containers */
+
+#if defined(__GNUC__) || defined(__clang__)
+#define FETCH(address) __builtin_prefetch(address)
+#else
+#define FETCH(address) ((void)(address))
+#endif
 
 /* ---- Definitions: what a list of plain JSON values looked like -------------------------------------------------- */
 
 #define KEPT "toolcrib.kept"
 
-/* All values in the order of a walk: a container as its type and its length, a leaf as a reference to itself. Keys and
-   leaves are immutable, so one that is the same object is the same value; containers are never trusted. */
+/* All values in the order of a walk: a container as a mark and its length, a leaf as a reference to itself. Keys and
+   leaves are immutable, so one that is the same object is the same value; containers are never trusted. Where they and
+   their tables were is noted as a guess of what to fetch, and never looked into: a walk mostly waits for memory. */
+static char DICT[1], LIST[1]; /* marks whose addresses no value has */
+
 typedef struct {
+    void **at;
     Py_ssize_t used, room;
-    void **slots;
+} Row;
+
+typedef struct {
+    Row slots, places;
 } Kept;
 
 static void drop_kept(Kept *kept)
 {
-    for (Py_ssize_t at = 0; at < kept->used; at++) {
-        if (kept->slots[at] == (void *)&PyDict_Type || kept->slots[at] == (void *)&PyList_Type)
+    for (Py_ssize_t at = 0; at < kept->slots.used; at++) {
+        if (kept->slots.at[at] == DICT || kept->slots.at[at] == LIST)
             at++; /* its length */
         else
-            Py_DECREF((PyObject *)kept->slots[at]);
+            Py_DECREF((PyObject *)kept->slots.at[at]);
     }
-    PyMem_Free(kept->slots);
+    PyMem_Free(kept->slots.at);
+    PyMem_Free(kept->places.at);
     PyMem_Free(kept);
 }
 
@@ -51,57 +67,65 @@ static int is_leaf(PyObject *value)
         || PyFloat_CheckExact(value);
 }
 
-static int make_room(Kept *kept)
+static int put(Row *row, void *value)
 {
-    Py_ssize_t room = kept->room ? kept->room * 2 : 1024;
-    void **slots = PyMem_Realloc(kept->slots, (size_t)room * sizeof(void *));
-    if (!slots) {
-        PyErr_NoMemory();
-        return -1;
+    if (row->used == row->room) {
+        Py_ssize_t room = row->room ? row->room * 2 : 512;
+        void **at = PyMem_Realloc(row->at, (size_t)room * sizeof(void *));
+        if (!at) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        row->at = at;
+        row->room = room;
     }
-    kept->slots = slots;
-    kept->room = room;
-    return 0;
+    row->at[row->used++] = value;
+    return 1;
 }
 
-/* 1: kept; 0: not plain, or deeper or longer than `most` slots allow; -1: an error is set. */
-static int keep_value(Kept *kept, PyObject *value, int depth, Py_ssize_t most)
+static int put_leaf(Row *row, PyObject *leaf)
 {
-    if (kept->used >= most)
-        return 0;
-    if (kept->used + 2 > kept->room && make_room(kept) < 0)
-        return -1;
-    if (is_leaf(value)) {
-        kept->slots[kept->used++] = Py_NewRef(value);
-        return 1;
-    }
-    int is_dict = PyDict_CheckExact(value);
-    if (depth >= DEPTH_MAX || !(is_dict || PyList_CheckExact(value)))
-        return 0;
-    Py_ssize_t size = is_dict ? PyDict_GET_SIZE(value) : PyList_GET_SIZE(value);
-    kept->slots[kept->used++] = is_dict ? (void *)&PyDict_Type : (void *)&PyList_Type;
-    kept->slots[kept->used++] = (void *)size;
-    if (!is_dict) {
-        for (Py_ssize_t at = 0; at < size; at++) {
-            int done = keep_value(kept, PyList_GET_ITEM(value, at), depth + 1, most);
-            if (done <= 0)
-                return done;
-        }
-        return 1;
-    }
+    return put(row, leaf) < 0 ? -1 : (Py_INCREF(leaf), 1);
+}
+
+static int keep_value(Kept *kept, PyObject *value, int depth, Py_ssize_t most);
+
+static int keep_items(Kept *kept, PyObject *dict, int depth, Py_ssize_t most)
+{
     PyObject *key, *item;
     Py_ssize_t place = 0;
-    while (PyDict_Next(value, &place, &key, &item)) {
-        if (!PyUnicode_CheckExact(key))
-            return 0;
-        if (kept->used + 1 > kept->room && make_room(kept) < 0)
-            return -1;
-        kept->slots[kept->used++] = Py_NewRef(key);
-        int done = keep_value(kept, item, depth + 1, most);
-        if (done <= 0)
+    while (PyDict_Next(dict, &place, &key, &item)) {
+        int done = PyUnicode_CheckExact(key) ? put_leaf(&kept->slots, key) : 0;
+        if (done <= 0 || (done = keep_value(kept, item, depth, most)) <= 0)
             return done;
     }
     return 1;
+}
+
+/* 1: kept; 0: not plain, too deep, or more than `most` slots; -1: an error is set. */
+static int keep_value(Kept *kept, PyObject *value, int depth, Py_ssize_t most)
+{
+    int is_dict = PyDict_CheckExact(value), done = 1;
+    if (kept->slots.used >= most)
+        return 0;
+    if (is_leaf(value))
+        return put_leaf(&kept->slots, value);
+    if (depth >= DEPTH_MAX || !(is_dict || PyList_CheckExact(value)))
+        return 0;
+    Py_ssize_t size = is_dict ? PyDict_GET_SIZE(value) : PyList_GET_SIZE(value);
+    void *table = is_dict ? (void *)((PyDictObject *)value)->ma_keys : (void *)((PyListObject *)value)->ob_item;
+    if (put(&kept->places, value) < 0 || put(&kept->places, table) < 0
+        || put(&kept->slots, is_dict ? DICT : LIST) < 0)
+        return -1;
+    if (put(&kept->slots, (void *)size) < 0) {
+        kept->slots.used--; /* a container without its length cannot be dropped */
+        return -1;
+    }
+    if (is_dict)
+        return keep_items(kept, value, depth + 1, most);
+    for (Py_ssize_t at = 0; done > 0 && at < size; at++)
+        done = keep_value(kept, PyList_GET_ITEM(value, at), depth + 1, most);
+    return done;
 }
 
 static int same_leaf(PyObject *one, PyObject *other)
@@ -130,37 +154,58 @@ static int same_leaf(PyObject *one, PyObject *other)
     return 0;
 }
 
-/* Where the walk of an equal value ends; NULL for another value. Goes no deeper than what was kept. */
-static void **same_value(void **slots, PyObject *value)
+typedef struct {
+    void **slots, **places, **end;
+} Walk;
+
+/* Whether a value is the one that was kept; goes no deeper than that. */
+static int same_value(Walk *walk, PyObject *value)
 {
-    if (*slots == (void *)&PyDict_Type) {
+    void *first = *walk->slots;
+    int is_dict = first == DICT;
+    if (!is_dict && first != LIST)
+        return same_leaf((PyObject *)*walk->slots++, value);
+    Py_ssize_t size = (Py_ssize_t)walk->slots[1];
+    void **ahead = walk->places += 2;
+    if (walk->end - ahead > 2 * AHEAD) {
+        ahead += 2 * AHEAD;
+        FETCH(ahead[0]);
+        FETCH(ahead[1]);
+        FETCH((char *)ahead[1] + LINE);
+        FETCH((char *)ahead[1] + 2 * LINE);
+    }
+    walk->slots += 2;
+    if (is_dict) {
         PyObject *key, *item;
         Py_ssize_t place = 0;
-        if (!PyDict_CheckExact(value) || PyDict_GET_SIZE(value) != (Py_ssize_t)slots[1])
-            return NULL;
-        slots += 2;
+        if (!PyDict_CheckExact(value) || PyDict_GET_SIZE(value) != size)
+            return 0;
         while (PyDict_Next(value, &place, &key, &item)) {
-            if (key != (PyObject *)*slots && !same_leaf((PyObject *)*slots, key))
-                return NULL;
-            slots++;
-            if (item == (PyObject *)*slots)
-                slots++;
-            else if (!(slots = same_value(slots, item)))
-                return NULL;
+            PyObject *expected = (PyObject *)*walk->slots++;
+            if (key != expected && !same_leaf(expected, key))
+                return 0;
+            if (item == (PyObject *)*walk->slots) /* a leaf */
+                walk->slots++;
+            else if (!same_value(walk, item))
+                return 0;
         }
-        return slots;
+        return 1;
     }
-    if (*slots == (void *)&PyList_Type) {
-        Py_ssize_t size = (Py_ssize_t)slots[1];
-        if (!PyList_CheckExact(value) || PyList_GET_SIZE(value) != size)
-            return NULL;
-        slots += 2;
-        for (Py_ssize_t at = 0; at < size; at++)
-            if (!(slots = same_value(slots, PyList_GET_ITEM(value, at))))
-                return NULL;
-        return slots;
+    if (!PyList_CheckExact(value) || PyList_GET_SIZE(value) != size)
+        return 0;
+    for (Py_ssize_t at = 0; at < size; at++)
+        if (!same_value(walk, PyList_GET_ITEM(value, at)))
+            return 0;
+    return 1;
+}
+
+static void fit(Row *row)
+{
+    void **at = row->used ? PyMem_Realloc(row->at, (size_t)row->used * sizeof(void *)) : NULL;
+    if (at) {
+        row->at = at;
+        row->room = row->used;
     }
-    return same_leaf((PyObject *)*slots, value) ? slots + 1 : NULL;
 }
 
 /* keep(value, encode, most) -> (kept, encode(value)), or None if the value is not plain. */
@@ -187,9 +232,8 @@ static PyObject *keep(PyObject *module, PyObject *const *args, Py_ssize_t count)
         drop_kept(kept);
         return NULL;
     }
-    void **fitted = PyMem_Realloc(kept->slots, (size_t)kept->used * sizeof(void *));
-    if (fitted)
-        kept->slots = fitted;
+    fit(&kept->slots);
+    fit(&kept->places);
     PyObject *capsule = PyCapsule_New(kept, KEPT, free_kept);
     if (!capsule) {
         drop_kept(kept);
@@ -207,7 +251,8 @@ static PyObject *same(PyObject *module, PyObject *const *args, Py_ssize_t count)
     Kept *kept = PyCapsule_GetPointer(args[0], KEPT);
     if (!kept)
         return NULL;
-    return PyBool_FromLong(same_value(kept->slots, args[1]) != NULL);
+    Walk walk = {kept->slots.at, kept->places.at, kept->places.at + kept->places.used};
+    return PyBool_FromLong(same_value(&walk, args[1]));
 }
 
 static PyMethodDef METHODS[] = {
