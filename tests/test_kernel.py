@@ -6,17 +6,21 @@ import math
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
 
 from toolcrib import kernel as kernel_module
 from toolcrib.kernel import kernel
+from toolcrib.retrieval import families, postings, reading, selection, text
+from toolcrib.retrieval.analysis import default_weights
 
 ROOT = Path(__file__).parents[1]
 compiled = pytest.mark.skipif(kernel is None, reason="the kernel is not in use")
@@ -81,7 +85,7 @@ def test_a_value_is_the_same_as_its_copy_and_as_nothing_that_differs(one: Any, o
     [
         (1, True), (0, False), (1, 1.0), (0.0, -0.0), ("1", 1), (None, False), ([], {}), ([1], [1, 2]), ({}, {"a": 1}),
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}), ([[]], [[[]]]), ("a", "á"), ("\ud800", "\udfff"), (10**40, 10**40 + 1),
-        ([1, 2], (1, 2)), ({"a": 1}, OddDict(a=1)), ("a", OddText("a")), (7, OddNumber(7)), ({"a": 1}, {OddText("a"): 1}),
+        ([1, 2], (1, 2)), ({"a": 1}, OddDict(a=1)), ("a", OddText("a")), (7, OddNumber(7)), ({"a": 1}, {OddText("a"): 1}), ({"a": {}}, {"a": dict}), ([[]], [list]),
     ],
 )  # fmt: skip
 def test_values_that_python_calls_equal_or_that_look_alike_are_told_apart(one: Any, other: Any) -> None:
@@ -170,6 +174,163 @@ def test_wrong_arguments_are_type_errors() -> None:
     ):
         with pytest.raises((TypeError, ValueError)):
             call()
+
+
+WORDS = st.text(st.sampled_from("aeiysgdnxzchtAB1"), min_size=1, max_size=9)
+ENDINGS = st.sampled_from(["", "s", "es", "ies", "ing", "ings", "ed", "eds", "eed", "sses", "eing", "e", "y"])
+FORMS = st.builds(lambda word, ending: word.lower() + ending, WORDS, ENDINGS)
+
+
+@compiled
+@thorough
+@given(st.text(st.characters(max_codepoint=160)) | st.text(st.sampled_from("aBcDE19_ -é"), max_size=90))
+@example("HTTPServer s3.getObject createIssue XMLHttpRequest2 A Ab AB1 " + "x" * 200 + "Y" * 70)
+@example("\x00a\x1eb\x7f")
+def test_a_text_has_the_same_terms(words: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text, "kernel", None)
+        expected = text.terms(words)
+    assert text.terms(words) == expected
+    assert text.terms(OddText(words)) == expected
+
+
+@compiled
+@thorough
+@given(st.lists(FORMS, max_size=12, unique=True), st.lists(FORMS | st.just("née"), min_size=1, max_size=6))
+def test_families_and_words_put_together_are_the_same(known: list[str], asked: list[str]) -> None:
+    vocabulary = {word: number * 300 for number, word in enumerate(known)}
+
+    def told() -> Any:
+        held = families.Families(vocabulary)
+        keys = [text.family(word) for word in (*known, *asked)]
+        return [held.numbers(key) for key in keys], [held.possible(asked) for _ in range(3)], [*map(held.lack, keys)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(families, "kernel", None)
+        expected = told()
+    assert told() == expected
+
+
+WEIGHTS = st.floats(0.001, 20.0)
+
+
+@st.composite
+def segments(draw: Any) -> Any:
+    rows, terms = draw(st.integers(1, 40)), draw(st.integers(1, 6))
+    held = [sorted(draw(st.sets(st.integers(0, rows - 1), max_size=rows))) for _ in range(terms)]
+    codes = [draw(st.integers(0, 255)) for each in held for _ in each]
+    return postings.Segment(
+        rows=rows,
+        starts=np.cumsum([0, *map(len, held)], dtype=np.int32),
+        documents=np.array([row for each in held for row in each], dtype=np.int32),
+        codes=np.array(codes, dtype=np.uint8),
+        names=np.zeros((3, rows), dtype=np.uint32),
+    )
+
+
+WEIGHTED = st.lists(st.tuples(st.integers(0, 7), WEIGHTS), max_size=5)
+
+
+@compiled
+@thorough
+@given(segments(), WEIGHTED, st.lists(st.tuples(WEIGHTED.map(tuple).filter(bool), WEIGHTED.map(tuple)), max_size=3))
+def test_sums_are_the_same_bits(segment: Any, weighted: list[Any], bests: list[Any]) -> None:
+    impacts = default_weights().impact_table()
+
+    def sums() -> Any:
+        whole = reading.SegmentReader(segment, impacts)
+        total = np.zeros(segment.rows, dtype=np.float32)
+        for _ in range(2):
+            whole.add(total, weighted)
+            for near, counted in bests:
+                whole.add_best(total, near, counted)
+        return total.tobytes()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "kernel", None)
+        expected = sums()
+    assert sums() == expected
+
+
+SCORES = st.floats(-2.0, 20.0, width=32) | st.sampled_from([0.0, -0.0, 1.0, 1e-45, 2.5])
+
+
+@compiled
+@thorough
+@given(st.lists(SCORES, max_size=200), st.integers(1, 9), st.integers(1, 30))
+def test_the_best_scores_are_the_same_in_the_same_order(scores: list[float], repeat: int, limit: int) -> None:
+    assert kernel is not None
+    array = np.array(scores * repeat, dtype=np.float32)
+    assert kernel.best(array, limit) == selection._best(array, limit)
+
+
+@compiled
+def test_the_best_of_many_rows_are_the_same_whatever_the_limit() -> None:
+    assert kernel is not None
+    scores = np.random.default_rng(5).choice([0.0, 0.25, 0.5, 3.0, 7.5], 5_000, p=[0.9, 0.05, 0.04, 0.0095, 0.0005])
+    array = scores.astype(np.float32)
+    for limit in (1, 5, 40, 500, 4_999, 6_000):
+        assert kernel.best(array, limit) == selection._best(array, limit)
+
+
+@compiled
+def test_arrays_that_do_not_belong_together_are_refused() -> None:
+    assert kernel is not None
+    starts, rows, codes = np.array([0, 1], np.int32), np.array([0], np.int32), np.array([7], np.uint8)
+    impacts = np.zeros(256, np.float32)
+    good = kernel.postings(1, starts, rows, codes, impacts)
+    for wrong in (
+        (1, starts, np.array([1], np.int32), codes, impacts),
+        (1, starts, np.array([-1], np.int32), codes, impacts),
+        (1, np.array([0, 2], np.int32), rows, codes, impacts),
+        (1, np.array([1, 0], np.int32), rows, codes, impacts),
+        (1, starts, rows, codes, impacts[:9]),
+        (1, starts.astype(np.int64), rows, codes, impacts),
+        (-1, starts, rows, codes, impacts),
+        (1, [0], rows, codes, impacts),
+    ):
+        with pytest.raises((ValueError, TypeError, BufferError)):
+            kernel.postings(*wrong)
+    for total in (np.zeros(2, np.float32), np.zeros(1), np.zeros(4, np.float32)[::2], b"1234"):
+        with pytest.raises((ValueError, TypeError, BufferError)):
+            kernel.add(good, total, [])
+    for weighted in ([1], [(1,)], [("a", 1.0)], [(0, None)], ((0, 1.0),)):
+        with pytest.raises(TypeError):
+            kernel.add(good, np.zeros(1, np.float32), weighted)
+
+
+@compiled
+def test_searching_leaks_nothing() -> None:
+    assert kernel is not None
+    word = "".join(("some", "words", "here"))
+    vocabulary = {word: 1_000_001, word + "s": 1_000_002}
+    array = np.ones(50, dtype=np.float32)
+    before = sys.getrefcount(word), sys.getrefcount(vocabulary[word]), sys.getrefcount(array)
+    held, segment = 0, None
+    tracemalloc.start()
+    try:
+        for turn in range(400):
+            if turn == 100:
+                held = tracemalloc.get_traced_memory()[0]
+            kernel.terms("createIssue in " + word, 64)
+            kernel.possible([word, word], None)
+            kernel.possible([word, word], bytearray(8))
+            kernel.forms(vocabulary, word)
+            kernel.best(array, 7)
+            segment = kernel.postings(
+                50,
+                np.array([0, 50], np.int32),
+                np.arange(50, dtype=np.int32),
+                np.ones(50, np.uint8),
+                np.ones(256, np.float32),
+            )
+            kernel.add(segment, array, [(0, 1.0)])
+            kernel.add_merged(segment, array, kernel.merge(segment, ((0, 1.0),), ((0, 0.5),)))
+        segment = None
+        assert abs(tracemalloc.get_traced_memory()[0] - held) < 5_000
+    finally:
+        tracemalloc.stop()
+    assert (sys.getrefcount(word), sys.getrefcount(vocabulary[word]), sys.getrefcount(array)) == before
 
 
 def in_fresh_process(script: str, **environ: str) -> str:

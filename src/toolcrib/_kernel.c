@@ -9,10 +9,15 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <float.h>
 #include <stdint.h>
 #include <string.h>
 
-#define INTERFACE 1
+#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0
+#error "floats are not computed in their own width here: sums would be other bits"
+#endif
+
+#define INTERFACE 2
 #define DEPTH_MAX 200
 #define LINE 64  /* bytes that the processor fetches at once */
 #define AHEAD 16 /* containers */
@@ -255,10 +260,546 @@ static PyObject *same(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return PyBool_FromLong(same_value(&walk, args[1]));
 }
 
+/* ---- Words: ASCII texts as `retrieval.text` takes them apart ---------------------------------------------------- */
+
+#define WORD_MAX 256 /* characters, more than a term may have */
+
+static int is_lower(unsigned char c) { return c >= 'a' && c <= 'z'; }
+static int is_upper(unsigned char c) { return c >= 'A' && c <= 'Z'; }
+static int is_digit(unsigned char c) { return c >= '0' && c <= '9'; }
+static int is_wordly(unsigned char c) { return is_lower(c) || is_upper(c) || is_digit(c); }
+
+/* The characters of an ASCII text; NULL for any other object. */
+static const char *ascii_of(PyObject *text, Py_ssize_t *size)
+{
+    if (!PyUnicode_CheckExact(text) || !PyUnicode_IS_COMPACT_ASCII(text))
+        return NULL;
+    *size = PyUnicode_GET_LENGTH(text);
+    return (const char *)PyUnicode_DATA(text);
+}
+
+static PyObject *lowered(const char *from, Py_ssize_t size)
+{
+    PyObject *made = PyUnicode_New(size, 127);
+    if (made) {
+        char *to = PyUnicode_DATA(made);
+        for (Py_ssize_t at = 0; at < size; at++)
+            to[at] = is_upper(from[at]) ? from[at] + 32 : from[at];
+    }
+    return made;
+}
+
+static int append(PyObject *list, PyObject *item)
+{
+    int failed = !item || PyList_Append(list, item) < 0;
+    Py_XDECREF(item);
+    return failed ? -1 : 0;
+}
+
+/* Where the part that starts here ends: capitals, a capitalised word, small letters, or digits. */
+static Py_ssize_t part_end(const char *run, Py_ssize_t at, Py_ssize_t size)
+{
+    Py_ssize_t end = at + 1;
+    if (is_upper(run[at])) {
+        while (end < size && is_upper(run[end]))
+            end++;
+        if (end == size || !is_lower(run[end]))
+            return end;
+        if (end - at > 1)
+            return end - 1; /* the last capital begins the next word */
+    }
+    else if (is_digit(run[at])) {
+        while (end < size && is_digit(run[end]))
+            end++;
+        return end;
+    }
+    while (end < size && is_lower(run[end]))
+        end++;
+    return end;
+}
+
+/* The terms of one run of letters and digits: its parts that are longer than a letter, and the whole. */
+static int add_run(PyObject *found, const char *run, Py_ssize_t size)
+{
+    Py_ssize_t first = part_end(run, 0, size);
+    if (first < size)
+        for (Py_ssize_t at = 0, end; at < size; at = end) {
+            end = part_end(run, at, size);
+            if (end - at > 1 && append(found, lowered(run + at, end - at)) < 0)
+                return -1;
+        }
+    return append(found, lowered(run, size));
+}
+
+/* terms(text, most) -> the terms of an ASCII text, runs cut at `most` characters; None for any other text. */
+static PyObject *terms(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    Py_ssize_t size, most;
+    const char *text = count == 2 ? ascii_of(args[0], &size) : NULL;
+    if (count != 2)
+        return PyErr_Format(PyExc_TypeError, "terms takes a text and a bound");
+    if (!text)
+        Py_RETURN_NONE;
+    if ((most = PyLong_AsSsize_t(args[1])) < 1)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "the bound must be positive");
+    PyObject *found = PyList_New(0);
+    for (Py_ssize_t at = 0; found && at < size;) {
+        if (!is_wordly(text[at])) {
+            at++;
+            continue;
+        }
+        Py_ssize_t start = at;
+        while (at < size && is_wordly(text[at]))
+            at++;
+        if (add_run(found, text + start, at - start < most ? at - start : most) < 0)
+            Py_CLEAR(found);
+    }
+    return found;
+}
+
+static int ends(const char *word, Py_ssize_t size, const char *ending)
+{
+    Py_ssize_t length = (Py_ssize_t)strlen(ending);
+    return size >= length && !memcmp(word + size - length, ending, (size_t)length);
+}
+
+static int has_vowel(const char *word, Py_ssize_t size)
+{
+    for (Py_ssize_t at = 0; at < size; at++)
+        if (strchr("aeiouy", word[at]) && word[at])
+            return 1;
+    return 0;
+}
+
+/* The length of a verb without its ending, which takes so many characters. */
+static Py_ssize_t verb_stem(const char *word, Py_ssize_t size, Py_ssize_t ending)
+{
+    Py_ssize_t stem = size - ending;
+    if (stem < 3 || !has_vowel(word, stem))
+        return size;
+    char last = word[stem - 1];
+    return last == word[stem - 2] && last != 'l' && last != 's' && last != 'z' && stem > 3 ? stem - 1 : stem;
+}
+
+/* The family of a word, written over it; its length. */
+static Py_ssize_t family_of(char *word, Py_ssize_t size)
+{
+    if (size < 4 || !strchr("sgde", word[size - 1]))
+        return size;
+    if (size > 4 && ends(word, size, "ies")) {
+        word[size - 3] = 'y';
+        return size - 2;
+    }
+    if (ends(word, size, "es")
+        && (ends(word, size - 2, "ss") || ends(word, size - 2, "sh") || ends(word, size - 2, "ch")
+            || ends(word, size - 2, "x") || ends(word, size - 2, "z")))
+        size -= 2;
+    else if (ends(word, size, "s") && !ends(word, size, "ss") && !ends(word, size, "us") && !ends(word, size, "is"))
+        size -= 1;
+    if (ends(word, size, "ing"))
+        size = verb_stem(word, size, 3);
+    else if (ends(word, size, "ed") && !ends(word, size, "eed"))
+        size = verb_stem(word, size, 2);
+    return size > 4 && word[size - 1] == 'e' ? size - 1 : size;
+}
+
+/* possible(terms, marks) -> (word, family) of each two neighbours put together, if the family has left its mark;
+   None if some term is no ASCII text of usual length. */
+static PyObject *possible(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2 || !PyList_CheckExact(args[0]) || !(PyByteArray_CheckExact(args[1]) || args[1] == Py_None))
+        return PyErr_Format(PyExc_TypeError, "possible takes a list of terms and marks");
+    const char *marks = args[1] == Py_None ? NULL : PyByteArray_AS_STRING(args[1]);
+    size_t places = marks ? (size_t)PyByteArray_GET_SIZE(args[1]) : 0;
+    if (marks && (!places || places & (places - 1)))
+        return PyErr_Format(PyExc_ValueError, "the number of marks must be a power of two");
+    PyObject *found = PyList_New(0);
+    char word[2 * WORD_MAX + 1];
+    for (Py_ssize_t at = 0; found && at + 1 < PyList_GET_SIZE(args[0]); at++) {
+        Py_ssize_t one = 0, two = 0, size;
+        const char *first = ascii_of(PyList_GET_ITEM(args[0], at), &one);
+        const char *second = ascii_of(PyList_GET_ITEM(args[0], at + 1), &two);
+        if (!first || !second || one > WORD_MAX || two > WORD_MAX || one + two < 1) {
+            Py_DECREF(found);
+            Py_RETURN_NONE;
+        }
+        memcpy(word, first, (size_t)one);
+        memcpy(word + one, second, (size_t)two);
+        word[size = one + two] = 0;
+        PyObject *whole = NULL, *key = NULL;
+        Py_ssize_t length = family_of(word, size);
+        key = PyUnicode_FromStringAndSize(word, length);
+        Py_hash_t hash = key ? PyObject_Hash(key) : -1;
+        if (key && hash != -1 && (!marks || marks[(size_t)hash & (places - 1)])) {
+            memcpy(word, first, (size_t)one);
+            memcpy(word + one, second, (size_t)two);
+            whole = PyUnicode_FromStringAndSize(word, size);
+            PyObject *pair = whole ? PyTuple_Pack(2, whole, key) : NULL;
+            if (append(found, pair) < 0)
+                Py_CLEAR(found);
+        }
+        else if (!key)
+            Py_CLEAR(found);
+        Py_XDECREF(whole);
+        Py_XDECREF(key);
+    }
+    return found;
+}
+
+/* The number of a term, borrowed; NULL if it has none or, with an error set, if that cannot be said. */
+static PyObject *number_of(PyObject *vocabulary, const char *word, Py_ssize_t size)
+{
+    PyObject *term = PyUnicode_FromStringAndSize(word, size);
+    PyObject *number = term ? PyDict_GetItemWithError(vocabulary, term) : NULL;
+    Py_XDECREF(term);
+    return number;
+}
+
+/* forms(vocabulary, key) -> the numbers of the terms whose family is the key, in the order of `possible_forms`, each
+   once; None if the key is no ASCII text of usual length. */
+static PyObject *forms(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    static const char *const ENDINGS[] = {"", "s", "es", "ing", "ings", "ed", "eds", "+ing", "+ings", "+ed", "+eds",
+                                          "e", "eing", "eings", "eeing", "eeings"};
+    Py_ssize_t size;
+    if (count != 2 || !PyDict_CheckExact(args[0]))
+        return PyErr_Format(PyExc_TypeError, "forms takes a vocabulary and a key");
+    const char *key = ascii_of(args[1], &size);
+    if (!key || size < 1 || size > WORD_MAX)
+        Py_RETURN_NONE;
+    char form[WORD_MAX + 8], stem[WORD_MAX + 8];
+    PyObject *found = PyList_New(0);
+    for (size_t kind = 0; found && kind <= sizeof ENDINGS / sizeof *ENDINGS; kind++) {
+        Py_ssize_t length = size;
+        const char *ending = "ies"; /* the last one: of a key that ends in y */
+        memcpy(form, key, (size_t)size);
+        if (kind < sizeof ENDINGS / sizeof *ENDINGS) {
+            ending = ENDINGS[kind];
+            if (*ending == '+') { /* the last letter doubled */
+                form[length++] = key[size - 1];
+                ending++;
+            }
+        }
+        else if (key[--length] != 'y')
+            break;
+        memcpy(form + length, ending, strlen(ending));
+        length += (Py_ssize_t)strlen(ending);
+        PyObject *number = kind ? number_of(args[0], form, length) : PyDict_GetItemWithError(args[0], args[1]);
+        if (number) {
+            memcpy(stem, form, (size_t)length);
+            stem[length] = 0;
+            if (family_of(stem, length) == size && !memcmp(stem, key, (size_t)size)
+                && (!PySequence_Contains(found, number) && PyList_Append(found, number) < 0))
+                Py_CLEAR(found);
+        }
+        else if (PyErr_Occurred())
+            Py_CLEAR(found);
+    }
+    return found;
+}
+
+/* ---- Postings: sums over the rows of a segment, as `retrieval.reading` makes them -------------------------------- */
+
+#define POSTINGS "toolcrib.postings"
+
+enum { STARTS, DOCUMENTS, CODES, IMPACTS, ARRAYS };
+
+typedef struct {
+    Py_buffer arrays[ARRAYS];
+    Py_ssize_t terms, rows;
+    float *best; /* zero between two uses */
+} Postings;
+
+static void drop_postings(Postings *held)
+{
+    for (int which = 0; which < ARRAYS; which++)
+        if (held->arrays[which].obj)
+            PyBuffer_Release(&held->arrays[which]);
+    PyMem_Free(held->best);
+    PyMem_Free(held);
+}
+
+static void free_postings(PyObject *capsule)
+{
+    Postings *held = PyCapsule_GetPointer(capsule, POSTINGS);
+    if (held)
+        drop_postings(held);
+}
+
+/* postings(rows, starts, documents, codes, impacts) -> the postings of a segment, whose arrays stay as they are. */
+static PyObject *postings(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    static const Py_ssize_t WIDTHS[] = {4, 4, 1, 4};
+    if (count != 1 + ARRAYS)
+        return PyErr_Format(PyExc_TypeError, "postings takes a number of rows and four arrays");
+    Postings *held = PyMem_Calloc(1, sizeof(Postings));
+    if (!held)
+        return PyErr_NoMemory();
+    held->rows = PyLong_AsSsize_t(args[0]);
+    for (int which = 0; !PyErr_Occurred() && which < ARRAYS; which++) {
+        if (PyObject_GetBuffer(args[1 + which], &held->arrays[which], PyBUF_CONTIG_RO) < 0)
+            break;
+        if (held->arrays[which].itemsize != WIDTHS[which])
+            PyErr_Format(PyExc_TypeError, "array %d has items of another size", which);
+    }
+    if (!PyErr_Occurred()) {
+        const int32_t *starts = held->arrays[STARTS].buf, *rows = held->arrays[DOCUMENTS].buf;
+        Py_ssize_t size = held->arrays[CODES].len;
+        int fit = held->arrays[DOCUMENTS].len == 4 * size && held->arrays[IMPACTS].len == 4 * 256 && held->rows >= 0;
+        held->terms = held->arrays[STARTS].len / 4 - 1;
+        for (Py_ssize_t at = 0; fit && at <= held->terms; at++)
+            fit = starts[at] >= (at ? starts[at - 1] : 0) && starts[at] <= size;
+        for (Py_ssize_t at = 0; fit && at < size; at++)
+            fit = rows[at] >= 0 && rows[at] < held->rows;
+        if (!fit)
+            PyErr_Format(PyExc_ValueError, "the arrays do not belong together");
+    }
+    PyObject *capsule = PyErr_Occurred() ? NULL : PyCapsule_New(held, POSTINGS, free_postings);
+    if (!capsule)
+        drop_postings(held);
+    return capsule;
+}
+
+typedef struct {
+    const int32_t *rows;
+    const uint8_t *codes;
+    Py_ssize_t size;
+    float weight;
+} Span;
+
+/* The postings of a weighted term: a tuple of its number and its weight. */
+static int read_span(const Postings *held, PyObject *pair, Span *span)
+{
+    if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) {
+        PyErr_SetString(PyExc_TypeError, "a weighted term is a number and a weight");
+        return -1;
+    }
+    Py_ssize_t number = PyLong_AsSsize_t(PyTuple_GET_ITEM(pair, 0));
+    double weight = PyFloat_AsDouble(PyTuple_GET_ITEM(pair, 1));
+    if (PyErr_Occurred())
+        return -1;
+    Py_ssize_t start = 0, end = 0;
+    if (number >= 0 && number < held->terms) {
+        const int32_t *starts = held->arrays[STARTS].buf;
+        start = starts[number];
+        end = starts[number + 1];
+    }
+    span->rows = (const int32_t *)held->arrays[DOCUMENTS].buf + start;
+    span->codes = (const uint8_t *)held->arrays[CODES].buf + start;
+    span->size = end - start;
+    span->weight = (float)weight;
+    return 0;
+}
+
+/* The sums of all rows, writable. */
+static float *read_total(PyObject *array, Py_buffer *view, Py_ssize_t rows)
+{
+    if (PyObject_GetBuffer(array, view, PyBUF_CONTIG) < 0)
+        return NULL;
+    if (view->itemsize == 4 && view->len == 4 * rows)
+        return view->buf;
+    PyBuffer_Release(view);
+    PyErr_SetString(PyExc_ValueError, "the sums are not those of these rows");
+    return NULL;
+}
+
+/* add(postings, total, weighted): adds the weighted impacts of terms, one after the other. */
+static PyObject *add(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3 || !PyList_CheckExact(args[2]))
+        return PyErr_Format(PyExc_TypeError, "add takes postings, sums and a list of weighted terms");
+    Postings *held = PyCapsule_GetPointer(args[0], POSTINGS);
+    Py_buffer view;
+    float *total = held ? read_total(args[1], &view, held->rows) : NULL;
+    if (!total)
+        return NULL;
+    const float *impacts = held->arrays[IMPACTS].buf;
+    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(args[2]); at++) {
+        Span span;
+        if (read_span(held, PyList_GET_ITEM(args[2], at), &span) < 0)
+            break;
+        for (Py_ssize_t place = 0; place < span.size; place++)
+            total[span.rows[place]] += impacts[span.codes[place]] * span.weight;
+    }
+    PyBuffer_Release(&view);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* merge(postings, weighted, counted) -> rows and what is added to each: what the best of some weighted impacts has more
+   than those that were counted together, where that is more than nothing. Packed: all rows, then all numbers. */
+static PyObject *merge(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3 || !PyTuple_CheckExact(args[1]) || !PyTuple_CheckExact(args[2]))
+        return PyErr_Format(PyExc_TypeError, "merge takes postings and two tuples of weighted terms");
+    Postings *held = PyCapsule_GetPointer(args[0], POSTINGS);
+    if (!held)
+        return NULL;
+    Py_ssize_t near = PyTuple_GET_SIZE(args[1]), all = near + PyTuple_GET_SIZE(args[2]), most = 0, used = 0;
+    Span *spans = PyMem_Calloc((size_t)all + 1, sizeof(Span));
+    if (!held->best)
+        held->best = PyMem_Calloc((size_t)held->rows + 1, sizeof(float));
+    if (!spans || !held->best) {
+        PyMem_Free(spans);
+        return PyErr_NoMemory();
+    }
+    for (Py_ssize_t at = 0; at < all; at++) {
+        PyObject *pair = at < near ? PyTuple_GET_ITEM(args[1], at) : PyTuple_GET_ITEM(args[2], at - near);
+        if (read_span(held, pair, &spans[at]) < 0) {
+            PyMem_Free(spans);
+            return NULL;
+        }
+        most += at < near ? spans[at].size : 0;
+    }
+    most = most < held->rows ? most : held->rows;
+    int32_t *rows = PyMem_Malloc((size_t)most * 4 + 4);
+    float *worth = PyMem_Malloc((size_t)most * 4 + 4), *best = held->best;
+    const float *impacts = held->arrays[IMPACTS].buf;
+    PyObject *packed = NULL;
+    if (!rows || !worth) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    for (Span *span = spans; span < spans + near; span++)
+        for (Py_ssize_t at = 0; at < span->size; at++) {
+            float impact = impacts[span->codes[at]] * span->weight;
+            if (impact > best[span->rows[at]])
+                best[span->rows[at]] = impact;
+        }
+    for (Span *span = spans + near; span < spans + all; span++)
+        for (Py_ssize_t at = 0; at < span->size; at++)
+            best[span->rows[at]] -= impacts[span->codes[at]] * span->weight;
+    for (Span *span = spans; span < spans + all; span++)
+        for (Py_ssize_t at = 0; at < span->size; at++) {
+            int32_t row = span->rows[at];
+            if (span < spans + near && best[row] > 0.0f) {
+                rows[used] = row;
+                worth[used++] = best[row];
+            }
+            best[row] = 0.0f;
+        }
+    packed = PyBytes_FromStringAndSize(NULL, used * 8);
+    if (packed) {
+        memcpy(PyBytes_AS_STRING(packed), rows, (size_t)used * 4);
+        memcpy(PyBytes_AS_STRING(packed) + used * 4, worth, (size_t)used * 4);
+    }
+done:
+    PyMem_Free(spans);
+    PyMem_Free(rows);
+    PyMem_Free(worth);
+    return packed;
+}
+
+/* add_merged(postings, total, packed): adds what `merge` found for these postings. */
+static PyObject *add_merged(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3 || !PyBytes_CheckExact(args[2]))
+        return PyErr_Format(PyExc_TypeError, "add_merged takes postings, sums and what was merged");
+    Postings *held = PyCapsule_GetPointer(args[0], POSTINGS);
+    Py_buffer view;
+    float *total = held ? read_total(args[1], &view, held->rows) : NULL;
+    if (!total)
+        return NULL;
+    Py_ssize_t size = PyBytes_GET_SIZE(args[2]) / 8;
+    const char *bytes = PyBytes_AS_STRING(args[2]);
+    for (Py_ssize_t at = 0; at < size; at++) {
+        int32_t row;
+        float worth;
+        memcpy(&row, bytes + 4 * at, 4);
+        memcpy(&worth, bytes + 4 * (size + at), 4);
+        if (row >= 0 && row < held->rows)
+            total[row] += worth;
+    }
+    PyBuffer_Release(&view);
+    Py_RETURN_NONE;
+}
+
+/* ---- The best of many scores, as `retrieval.selection` looks for them -------------------------------------------- */
+
+#define BLOCK 64 /* scores looked at together */
+
+/* Positive numbers are ordered like the integers of their bits, and integers are compared many at a time. */
+static int32_t most_of(const int32_t *scores, Py_ssize_t size)
+{
+    int32_t most = 0;
+    for (Py_ssize_t at = 0; at < size; at++)
+        most = scores[at] > most ? scores[at] : most;
+    return most;
+}
+
+static void sift(int32_t *heap, Py_ssize_t size, Py_ssize_t at)
+{
+    int32_t value = heap[at];
+    for (Py_ssize_t child; (child = 2 * at + 1) < size; at = child) {
+        if (child + 1 < size && heap[child + 1] < heap[child])
+            child++;
+        if (heap[child] >= value)
+            break;
+        heap[at] = heap[child];
+    }
+    heap[at] = value;
+}
+
+/* best(scores, limit) -> rows of the `limit` best positive scores, ties at the edge included, and the negative scores. */
+static PyObject *best(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    Py_buffer view;
+    Py_ssize_t limit = count == 2 ? PyLong_AsSsize_t(args[1]) : 0;
+    if (limit < 1)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "best takes scores and a positive limit");
+    if (PyObject_GetBuffer(args[0], &view, PyBUF_CONTIG_RO) < 0)
+        return NULL;
+    Py_ssize_t size = view.len / 4, held = 0;
+    limit = limit < size ? limit : size;
+    const int32_t *scores = view.buf;
+    int32_t *heap = view.itemsize == 4 ? PyMem_Calloc((size_t)limit + 1, sizeof(int32_t)) : NULL; /* the least on top */
+    PyObject *rows = PyList_New(0), *values = PyList_New(0);
+    if (!heap || !rows || !values) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "the scores have another size");
+        goto failed;
+    }
+    for (Py_ssize_t start = 0; start < size; start += BLOCK) {
+        Py_ssize_t end = start + BLOCK < size ? start + BLOCK : size;
+        if (most_of(scores + start, end - start) <= heap[0])
+            continue;
+        for (Py_ssize_t at = start; at < end; at++)
+            if (scores[at] > heap[0]) {
+                heap[0] = scores[at]; /* a heap of zeros at first: the least is always the one to go */
+                sift(heap, limit, 0);
+                held++;
+            }
+    }
+    int32_t edge = heap[0] > 0 ? heap[0] : 1;
+    for (Py_ssize_t start = 0; held && start < size; start += BLOCK) {
+        Py_ssize_t end = start + BLOCK < size ? start + BLOCK : size;
+        if (most_of(scores + start, end - start) < edge)
+            continue;
+        for (Py_ssize_t at = start; at < end; at++)
+            if (scores[at] >= edge) {
+                float value;
+                memcpy(&value, &scores[at], 4);
+                if (append(rows, PyLong_FromSsize_t(at)) < 0 || append(values, PyFloat_FromDouble(-value)) < 0)
+                    goto failed;
+            }
+    }
+    PyMem_Free(heap);
+    PyBuffer_Release(&view);
+    return Py_BuildValue("NN", rows, values);
+failed:
+    PyMem_Free(heap);
+    PyBuffer_Release(&view);
+    Py_XDECREF(rows);
+    Py_XDECREF(values);
+    return NULL;
+}
+
+#define FUNCTION(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
+
 static PyMethodDef METHODS[] = {
-    {"keep", (PyCFunction)(void (*)(void))keep, METH_FASTCALL, NULL},
-    {"same", (PyCFunction)(void (*)(void))same, METH_FASTCALL, NULL},
-    {NULL, NULL, 0, NULL},
+    FUNCTION(keep), FUNCTION(same), FUNCTION(terms), FUNCTION(possible), FUNCTION(forms), FUNCTION(postings),
+    FUNCTION(add), FUNCTION(merge), FUNCTION(add_merged), FUNCTION(best), {NULL, NULL, 0, NULL},
 };
 
 static int fill(PyObject *module)

@@ -4,6 +4,9 @@ A query asks for many families that no tool knows: any two neighbouring words ma
 two. So known terms leave marks by family, and one look at them answers for most.
 """
 
+from itertools import pairwise
+
+from toolcrib.kernel import kernel
 from toolcrib.retrieval.marks import PLACES, Marks
 from toolcrib.retrieval.text import LAST_OF_ENDINGS, family, possible_forms
 
@@ -23,18 +26,22 @@ class Families:
     def numbers(self, key: str) -> tuple[int, ...]:
         """The numbers of all terms of a family: its key first if that is a term of it, then as first seen."""
         known = self._vocabulary
-        forms = [form for form in possible_forms(key) if form in known]
-        if not forms:
-            return ()
-        numbers = [known[form] for form in dict.fromkeys(forms) if family(form) == key]
+        numbers = kernel.forms(known, key) if kernel is not None else None
+        if numbers is None:
+            forms = [form for form in possible_forms(key) if form in known]
+            numbers = [known[form] for form in dict.fromkeys(forms) if family(form) == key]
         if len(numbers) < 2:
             return tuple(numbers)
         return (*numbers[:1], *sorted(numbers[1:])) if key in known else tuple(sorted(numbers))
 
-    def possible(self, words: list[str]) -> list[tuple[str, str]]:
-        """Words with the keys of their families, without those that certainly have no term in theirs."""
+    def possible(self, terms: list[str]) -> list[tuple[str, str]]:
+        """Each two neighbours as one word, with its family, without those that certainly have no term in theirs."""
+        marks = self._marks.current(len(terms) - 1)
+        found = kernel.possible(terms, marks) if kernel is not None else None
+        if found is not None:
+            return found
+        words = [first + second for first, second in pairwise(terms)]
         keyed = [(word, word if word[-1] not in LAST_OF_ENDINGS else family(word)) for word in words]
-        marks = self._marks.current(len(words))
         return keyed if marks is None else [pair for pair in keyed if marks[hash(pair[1]) & (PLACES - 1)]]
 
     def lack(self, key: str) -> bool:

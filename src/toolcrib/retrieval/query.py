@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise
 
 from msgspec import Struct
 
@@ -85,8 +84,8 @@ class Weigher:
         unique = dict.fromkeys(terms)
         seen, scale = self._seen, self._weights.joined
         found = [seen.get(term) or self._remember(term) for term in unique]
-        if scale:
-            for whole, key in self._families.possible([first + second for first, second in pairwise(terms)]):
+        if scale and len(terms) > 1:
+            for whole, key in self._families.possible(terms):
                 numbers = self._forms(whole, key, scale)
                 if numbers and whole not in unique:
                     found.append(Word(text=whole, mass=0.0, numbers=numbers, telling=False))

@@ -4,7 +4,8 @@
 20,000 documents costs what one document costs. The impacts of a term times the weight that a query gives it are the
 same numbers for every query of the same index, and of the next index too as long as the term is as rare there. So a
 bounded number of bytes of them is kept: as a plain vector where a term is so common that adding every row is cheaper
-than looking up which rows hold it.
+than looking up which rows hold it. The compiled kernel reads the postings themselves about as fast as kept numbers, so
+with it only what several terms give together is kept.
 
 Invariant: `Postings` answer exactly as one fresh segment of the living rows would; only row numbers differ. Sums are
 the same numbers, bit for bit, by whichever way they were added up.
@@ -13,10 +14,12 @@ the same numbers, bit for bit, by whichever way they were added up.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toolcrib.kernel import kernel
 from toolcrib.limits import WEIGHTED_MAX_BYTES
 from toolcrib.retrieval.postings import Floats, Rows, Segment
 
@@ -40,24 +43,32 @@ _Key = tuple[int, float] | tuple[Numbers, Numbers]
 """One weighted term, or the best of several beyond what others gave."""
 _Weighted = tuple[Rows | NDArray[np.intp] | None, Floats]
 """Rows and what is added to them; without rows, what is added to every row."""
+_V = TypeVar("_V")
 
 
 class SegmentReader:
     """Reads one segment for any number of queries."""
 
-    __slots__ = ("_impacts", "_kept", "_names", "_room", "_sieve", "segment")
+    __slots__ = ("_compiled", "_impacts", "_kept", "_merged", "_names", "_room", "_sieve", "segment")
 
     def __init__(self, segment: Segment, impacts: Floats) -> None:
         """`impacts` says what each code of the segment stands for."""
         self.segment = segment
         self._impacts = impacts
+        self._compiled = None
+        if kernel is not None and segment.rows:
+            self._compiled = kernel.postings(segment.rows, segment.starts, segment.documents, segment.codes, impacts)
         self._kept: dict[_Key, _Weighted] = {}
+        self._merged: dict[_Key, bytes] = {}
         self._room = WEIGHTED_MAX_BYTES
         self._names: NDArray[np.uint64] | None = None
         self._sieve = b""
 
-    def add(self, total: Floats, weighted: Sequence[tuple[int, float]]) -> None:
+    def add(self, total: Floats, weighted: list[tuple[int, float]]) -> None:
         """Adds the weighted impacts of terms, one after the other, to the rows that hold them."""
+        if kernel is not None and self._compiled is not None:
+            kernel.add(self._compiled, total, weighted)
+            return
         kept = self._kept
         for term in weighted:
             rows, worth = kept.get(term) or self._weigh(*term)
@@ -68,6 +79,13 @@ class SegmentReader:
 
     def add_best(self, total: Floats, weighted: Numbers, counted: Numbers) -> None:
         """Adds to each row what the best of some weighted impacts has more than those that were `counted` together."""
+        if kernel is not None and self._compiled is not None:
+            packed = self._merged.get((weighted, counted))
+            if packed is None:
+                packed = kernel.merge(self._compiled, weighted, counted)
+                self._keep_in(self._merged, (weighted, counted), packed, len(packed))
+            kernel.add_merged(self._compiled, total, packed)
+            return
         rows, worth = self._kept.get((weighted, counted)) or self._merge(weighted, counted)
         if rows is None:
             np.add(total, worth, total)
@@ -132,14 +150,17 @@ class SegmentReader:
         return self._keep(key, (rows.astype(np.intp), worth), worth.nbytes * 3)
 
     def _keep(self, key: _Key, weighted: _Weighted, size: int) -> _Weighted:
+        self._keep_in(self._kept, key, weighted, size)
+        return weighted
+
+    def _keep_in(self, kept: dict[_Key, _V], key: _Key, value: _V, size: int) -> None:
         size += _ENTRY_BYTES
         if size <= WEIGHTED_MAX_BYTES:
             if size > self._room:
-                self._kept.clear()
+                kept.clear()
                 self._room = WEIGHTED_MAX_BYTES
             self._room -= size
-            self._kept[key] = weighted
-        return weighted
+            kept[key] = value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,9 +191,7 @@ class Postings:
             held += self.added.segment.holding(number) - self.gone_terms.get(number, 0)
         return held
 
-    def accumulate(
-        self, weighted: Sequence[tuple[int, float]], bests: Sequence[tuple[Numbers, Numbers]] = ()
-    ) -> Floats:
+    def accumulate(self, weighted: list[tuple[int, float]], bests: Sequence[tuple[Numbers, Numbers]] = ()) -> Floats:
         """The sum of weighted impacts for every row; of each pair of `bests` (`add_best`) once. Gone rows get 0."""
         size, more = self.base.segment.rows, self.added.segment.rows
         total = np.zeros(size + more, dtype=np.float32)

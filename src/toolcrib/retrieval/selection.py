@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from toolcrib.kernel import kernel
 from toolcrib.limits import SELECTION_MAX_ROWS
 from toolcrib.retrieval.base import Document
 
@@ -38,9 +39,9 @@ def select(
     """The `limit` best documents with positive scores, best first."""
     pool = limit
     while True:
-        rows, values = _best(scores, pool)
+        rows, negatives = _best(scores, pool) if kernel is None else kernel.best(scores, pool)
         found = list(map(document, rows))
-        ranked = sorted(zip((-values).tolist(), [each.key for each in found], found))  # noqa: B905 - all have one length
+        ranked = sorted(zip(negatives, [each.key for each in found], found))  # noqa: B905 - all have one length
         chosen, held = _shared_out(ranked, limit)
         full = len(chosen) == limit
         if full and not held:
@@ -51,14 +52,14 @@ def select(
         pool = limit * 4 if pool == limit else pool * 8
 
 
-def _best(scores: Floats, limit: int) -> tuple[list[int], Floats]:
-    """Rows of at least the `limit` best positive scores, ties at the edge included, and their scores."""
+def _best(scores: Floats, limit: int) -> tuple[list[int], list[float]]:
+    """Rows of the `limit` best positive scores, ties at the edge included, and their scores, negative."""
     rows = _near_best(scores, limit)
     values = scores[rows]
     if len(rows) > limit:
         within = values >= _edge(values, limit)
         rows, values = rows[within], values[within]
-    return rows.tolist(), values
+    return rows.tolist(), (-values).tolist()
 
 
 def _near_best(scores: Floats, limit: int) -> NDArray[np.intp]:

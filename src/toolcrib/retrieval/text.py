@@ -14,6 +14,7 @@ finds nothing.
 import re
 import unicodedata
 
+from toolcrib.kernel import kernel
 from toolcrib.limits import QUERY_MAX_CHARS, TERM_MAX_CHARS
 
 _RUNS = re.compile(r"[^\W_]+")
@@ -41,6 +42,8 @@ LAST_OF_ENDINGS = frozenset("sgde")
 
 def terms(text: str) -> list[str]:
     """The terms of a text in order, repeats included."""
+    if kernel is not None and (compiled := kernel.terms(text, TERM_MAX_CHARS)) is not None:
+        return compiled
     found: list[str] = []
     runs = _ASCII_RUNS if text.isascii() else _RUNS
     for run in runs.findall(text):
