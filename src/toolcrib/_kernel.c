@@ -17,7 +17,7 @@
 #error "floats are not computed in their own width here: sums would be other bits"
 #endif
 
-#define INTERFACE 2
+#define INTERFACE 3
 #define DEPTH_MAX 200
 #define LINE 64  /* bytes that the processor fetches at once */
 #define AHEAD 16 /* containers */
@@ -498,6 +498,329 @@ static PyObject *forms(PyObject *module, PyObject *const *args, Py_ssize_t count
     return found;
 }
 
+/* name_hash(name) -> the hash of an ASCII name without case and separators, 0 if nothing is left; None for any other. */
+static PyObject *name_hash(PyObject *module, PyObject *name)
+{
+    static uint32_t table[256];
+    Py_ssize_t size, letters = 0;
+    const char *text = ascii_of(name, &size);
+    if (!text)
+        Py_RETURN_NONE;
+    if (!table[1])
+        for (uint32_t byte = 0; byte < 256; byte++) {
+            uint32_t value = byte;
+            for (int bit = 0; bit < 8; bit++)
+                value = value & 1 ? value >> 1 ^ 0xEDB88320u : value >> 1;
+            table[byte] = value;
+        }
+    uint32_t hash = 0xFFFFFFFFu;
+    for (Py_ssize_t at = 0; at < size; at++)
+        if (is_wordly(text[at])) {
+            uint8_t letter = (uint8_t)(is_upper(text[at]) ? text[at] + 32 : text[at]);
+            hash = hash >> 8 ^ table[(hash ^ letter) & 255];
+            letters++;
+        }
+    hash = ~hash;
+    return PyLong_FromUnsignedLong(!letters ? 0 : hash ? hash : 1);
+}
+
+/* ---- Screening: the first look of `intake.glance` ---------------------------------------------------------------- */
+
+#define WORDS "toolcrib.words"
+#define WATCHED 64
+#define WATCHED_CHARS 24
+
+typedef struct {
+    uint32_t sizes[256]; /* by first letter, which lengths there are */
+    int used;
+    struct {
+        char letters[WATCHED_CHARS];
+        int size;
+    } words[WATCHED];
+} Watched;
+
+static void free_watched(PyObject *capsule)
+{
+    PyMem_Free(PyCapsule_GetPointer(capsule, WORDS));
+}
+
+/* words(words) -> a few short words in small letters, to be looked for. */
+static PyObject *words(PyObject *module, PyObject *given)
+{
+    PyObject *list = PySequence_List(given);
+    Watched *watched = list ? PyMem_Calloc(1, sizeof(Watched)) : NULL;
+    for (Py_ssize_t at = 0; watched && at < PyList_GET_SIZE(list); at++) {
+        PyObject *word = PyList_GET_ITEM(list, at);
+        Py_ssize_t size = PyBytes_CheckExact(word) ? PyBytes_GET_SIZE(word) : 0;
+        if (size < 1 || size > WATCHED_CHARS || watched->used == WATCHED) {
+            PyErr_SetString(PyExc_ValueError, "too many words, or words of another kind");
+            break;
+        }
+        memcpy(watched->words[watched->used].letters, PyBytes_AS_STRING(word), (size_t)size);
+        watched->words[watched->used++].size = (int)size;
+        watched->sizes[(unsigned char)*PyBytes_AS_STRING(word)] |= 1u << size;
+    }
+    Py_XDECREF(list);
+    if (!watched && !PyErr_Occurred())
+        PyErr_NoMemory();
+    PyObject *capsule = PyErr_Occurred() ? NULL : PyCapsule_New(watched, WORDS, free_watched);
+    if (!capsule)
+        PyMem_Free(watched);
+    return capsule;
+}
+
+static int is_watched(const Watched *watched, const char *word, size_t size)
+{
+    char lower[WATCHED_CHARS];
+    unsigned char first = (unsigned char)(is_upper(*word) ? *word + 32 : *word);
+    if (size > WATCHED_CHARS || !(watched->sizes[first] >> size & 1))
+        return 0;
+    for (size_t at = 0; at < size; at++)
+        lower[at] = (char)(is_upper(word[at]) ? word[at] + 32 : word[at]);
+    for (int which = 0; which < watched->used; which++)
+        if (watched->words[which].size == (int)size && !memcmp(watched->words[which].letters, lower, size))
+            return 1;
+    return 0;
+}
+
+/* Whether a long run may be text in another notation: all hexadecimal, or of mixed case, unless it is the one usual. */
+static int may_be_encoded(const char *run, size_t size, const char *start, const char *end)
+{
+    static const char USUAL[] = "additionalProperties";
+    int lower = 0, upper = 0, others = 0;
+    if (size == sizeof USUAL - 1 && !memcmp(run, USUAL, size) && run > start && run[-1] == '"' && run + size < end
+        && run[size] == '"')
+        return 0;
+    for (size_t at = 0; at < size; at++) {
+        lower |= is_lower(run[at]);
+        upper |= is_upper(run[at]);
+        others |= !(is_digit(run[at]) || (run[at] >= 'a' && run[at] <= 'f') || (run[at] >= 'A' && run[at] <= 'F')
+                    || run[at] == 'x');
+    }
+    return lower == upper || !others;
+}
+
+/* harmless(raw, words, long) -> whether compact JSON is plain ASCII with none of the words and no run so long that may
+   be text in another notation. False is no answer: somebody has to look closer. */
+static PyObject *harmless(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    enum { IN_WORD = 1, IN_RUN = 2, STOP = 4 };
+    static unsigned char kinds[256];
+    if (count != 3 || !PyBytes_CheckExact(args[0]))
+        return PyErr_Format(PyExc_TypeError, "harmless takes bytes, words and a length");
+    const Watched *watched = PyCapsule_GetPointer(args[1], WORDS);
+    size_t least = PyLong_AsSize_t(args[2]);
+    if (PyErr_Occurred())
+        return NULL;
+    if (!kinds[0])
+        for (int code = 255; code >= 0; code--) {
+            char letter = (char)code;
+            kinds[code] = (unsigned char)(code >= 0x7f || code < 0x20 || letter == '%' || letter == '&' ? STOP
+                                          : is_wordly((unsigned char)code) || letter == '_'         ? IN_WORD | IN_RUN
+                                          : letter == '+' || letter == '/' || letter == '-'         ? IN_RUN
+                                                                                                    : 0);
+        }
+    const char *start = PyBytes_AS_STRING(args[0]), *end = start + PyBytes_GET_SIZE(args[0]);
+    const char *word = NULL, *run = NULL;
+    for (const char *at = start;; at++) {
+        int kind = at < end ? kinds[(unsigned char)*at] : 0;
+        if (kind & STOP)
+            Py_RETURN_FALSE;
+        if (kind & IN_WORD)
+            word = word ? word : at;
+        else if (word) {
+            if (is_watched(watched, word, (size_t)(at - word)))
+                Py_RETURN_FALSE;
+            word = NULL;
+        }
+        if (kind & IN_RUN)
+            run = run ? run : at;
+        else if (run) {
+            if ((size_t)(at - run) >= least && may_be_encoded(run, (size_t)(at - run), start, end))
+                Py_RETURN_FALSE;
+            run = NULL;
+        }
+        if (at >= end)
+            Py_RETURN_TRUE;
+        if (*at == '\\' && (++at >= end || !*at || !strchr("ntr\"/", *at)))
+            Py_RETURN_FALSE; /* any other escape */
+    }
+}
+
+/* ---- Runs: the codes of many texts at once, as `retrieval.numbering` gives them ----------------------------------- */
+
+#define RUNS "toolcrib.runs"
+#define BORDER 0x1e
+#define PROBES 32 /* places looked at for one run: whoever makes runs collide gains no more than a look-up in Python */
+
+typedef struct {
+    uint64_t hash; /* 0: free */
+    uint32_t start, size;
+    int32_t code;
+} Place;
+
+typedef struct {
+    Place *places;
+    size_t room, used; /* room is a power of two */
+    char *letters;
+    size_t letters_room, letters_used;
+    uint64_t seed;
+} Runs;
+
+static void free_runs(PyObject *capsule)
+{
+    Runs *held = PyCapsule_GetPointer(capsule, RUNS);
+    if (held) {
+        PyMem_Free(held->places);
+        PyMem_Free(held->letters);
+        PyMem_Free(held);
+    }
+}
+
+/* runs(seed) -> an empty memo of runs and their codes; the seed keeps others from guessing where runs go. */
+static PyObject *runs(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    Runs *held = count == 1 ? PyMem_Calloc(1, sizeof(Runs)) : NULL;
+    if (!held)
+        return count == 1 ? PyErr_NoMemory() : PyErr_Format(PyExc_TypeError, "runs takes a seed");
+    held->seed = PyLong_AsUnsignedLongLongMask(args[0]);
+    PyObject *capsule = PyErr_Occurred() ? NULL : PyCapsule_New(held, RUNS, free_runs);
+    if (!capsule)
+        PyMem_Free(held);
+    return capsule;
+}
+
+static uint64_t hash_of(const Runs *held, const char *run, size_t size)
+{
+    uint64_t hash = held->seed ^ (size * 0x9e3779b97f4a7c15u), word;
+    for (; size; run += sizeof word, size -= size < sizeof word ? size : sizeof word) {
+        word = 0;
+        memcpy(&word, run, size < sizeof word ? size : sizeof word);
+        hash = (hash ^ word) * 0xd6e8feb86659fd93u;
+        hash ^= hash >> 32;
+        hash *= held->seed | 1;
+        hash ^= hash >> 29;
+    }
+    return hash | 1;
+}
+
+/* The place of a run, or the free one where it belongs; NULL if neither is near. */
+static Place *place_of(const Runs *held, uint64_t hash, const char *run, size_t size)
+{
+    for (size_t probe = 0; held->room && probe < PROBES; probe++) {
+        Place *place = &held->places[((hash >> 1) + probe) & (held->room - 1)];
+        if (!place->hash || (place->hash == hash && place->size == size && !memcmp(held->letters + place->start, run, size)))
+            return place;
+    }
+    return NULL;
+}
+
+static int grow_runs(Runs *held, size_t size)
+{
+    if (held->letters_used + size > held->letters_room) {
+        size_t room = (held->letters_used + size) * 2 + 4096;
+        char *letters = room < UINT32_MAX ? PyMem_Realloc(held->letters, room) : NULL;
+        if (!letters)
+            return -1;
+        held->letters = letters;
+        held->letters_room = room;
+    }
+    if (held->used * 2 < held->room)
+        return 0;
+    Runs larger = *held;
+    larger.room = held->room ? held->room * 2 : 1024;
+    larger.places = PyMem_Calloc(larger.room, sizeof(Place));
+    if (!larger.places)
+        return -1;
+    for (size_t at = 0; at < held->room; at++) {
+        Place *old = &held->places[at];
+        Place *place = old->hash ? place_of(&larger, old->hash, held->letters + old->start, old->size) : NULL;
+        if (place)
+            *place = *old;
+    }
+    PyMem_Free(held->places);
+    *held = larger;
+    return 0;
+}
+
+/* The code of a run that is not in the memo: a plain word's is the number of the term, all others' come from Python. */
+static int find_code(PyObject *vocabulary, PyObject *others, const char *run, size_t size, size_t most, int32_t *code)
+{
+    PyObject *found = NULL;
+    size_t letters = 0;
+    while (letters < size && is_lower(run[letters]))
+        letters++;
+    if (letters == size && size <= most) {
+        PyObject *term = PyUnicode_FromStringAndSize(run, (Py_ssize_t)size);
+        PyObject *number = PyLong_FromSsize_t(PyDict_GET_SIZE(vocabulary));
+        if (term && number)
+            found = Py_XNewRef(PyDict_SetDefault(vocabulary, term, number));
+        Py_XDECREF(term);
+        Py_XDECREF(number);
+    }
+    else {
+        PyObject *key = PyBytes_FromStringAndSize(run, (Py_ssize_t)size);
+        found = key ? PyObject_GetItem(others, key) : NULL;
+        Py_XDECREF(key);
+    }
+    long value = found ? PyLong_AsLong(found) : -1;
+    Py_XDECREF(found);
+    *code = (int32_t)value;
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* codes(runs, vocabulary, others, text, most, border) -> the codes of all runs of an ASCII text, as bytes of integers of
+   32 bits. Plain words of at most so many letters become terms; `others` has the codes of all other runs. */
+static PyObject *codes(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 6 || !PyDict_CheckExact(args[1]) || !PyBytes_CheckExact(args[3]))
+        return PyErr_Format(PyExc_TypeError, "codes takes runs, a vocabulary, other runs, a text, a bound and a code");
+    Runs *held = PyCapsule_GetPointer(args[0], RUNS);
+    size_t most = PyLong_AsSize_t(args[4]), size = (size_t)PyBytes_GET_SIZE(args[3]), used = 0;
+    long border = PyLong_AsLong(args[5]);
+    if (PyErr_Occurred())
+        return NULL;
+    PyObject *found = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)((size + 1) / 2 * 4 + 4));
+    const char *text = PyBytes_AS_STRING(args[3]);
+    int32_t code = 0;
+    for (size_t at = 0, start; found && at < size;) {
+        if (text[at] == BORDER) {
+            code = (int32_t)border;
+            at++;
+        }
+        else if (!is_wordly(text[at])) {
+            at++;
+            continue;
+        }
+        else {
+            for (start = at; at < size && is_wordly(text[at]);)
+                at++;
+            uint64_t hash = hash_of(held, text + start, at - start);
+            Place *place = place_of(held, hash, text + start, at - start);
+            if (place && place->hash)
+                code = place->code;
+            else {
+                if (find_code(args[1], args[2], text + start, at - start, most, &code) < 0) {
+                    Py_CLEAR(found);
+                    break;
+                }
+                /* Python ran: the memo may be another one. A run that finds no place stays with Python. */
+                if (grow_runs(held, at - start) == 0 && (place = place_of(held, hash, text + start, at - start))
+                    && !place->hash) {
+                    *place = (Place){hash, (uint32_t)held->letters_used, (uint32_t)(at - start), code};
+                    memcpy(held->letters + held->letters_used, text + start, at - start);
+                    held->letters_used += at - start;
+                    held->used++;
+                }
+            }
+        }
+        memcpy(PyBytes_AS_STRING(found) + 4 * used++, &code, 4);
+    }
+    if (found)
+        _PyBytes_Resize(&found, (Py_ssize_t)(4 * used));
+    return found;
+}
+
 /* ---- Postings: sums over the rows of a segment, as `retrieval.reading` makes them -------------------------------- */
 
 #define POSTINGS "toolcrib.postings"
@@ -798,8 +1121,8 @@ failed:
 #define FUNCTION(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 
 static PyMethodDef METHODS[] = {
-    FUNCTION(keep), FUNCTION(same), FUNCTION(terms), FUNCTION(possible), FUNCTION(forms), FUNCTION(postings),
-    FUNCTION(add), FUNCTION(merge), FUNCTION(add_merged), FUNCTION(best), {NULL, NULL, 0, NULL},
+    FUNCTION(keep), FUNCTION(same), FUNCTION(terms), FUNCTION(possible), FUNCTION(forms), FUNCTION(harmless), FUNCTION(runs),
+    FUNCTION(codes), FUNCTION(postings), FUNCTION(add), FUNCTION(merge), FUNCTION(add_merged), FUNCTION(best), {"name_hash", name_hash, METH_O, NULL}, {"words", words, METH_O, NULL}, {NULL, NULL, 0, NULL},
 };
 
 static int fill(PyObject *module)

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,12 @@ INTERFACE: int
 class Kept:
     """What a value looked like; only to be handed back."""
 
+class Watched:
+    """Words to be looked for; only to be handed back."""
+
+class Runs:
+    """Runs with their codes; only to be handed back."""
+
 class Held:
     """The postings of a segment; only to be handed back."""
 
@@ -18,6 +24,13 @@ def same(kept: Kept, value: object) -> bool: ...
 def terms(text: str, most: int) -> list[str] | None: ...
 def possible(terms: list[str], marks: bytearray | None) -> list[tuple[str, str]] | None: ...
 def forms(vocabulary: dict[str, int], key: str) -> list[int] | None: ...
+def name_hash(name: str) -> int | None: ...
+def words(words: Iterable[bytes]) -> Watched: ...
+def harmless(raw: bytes, words: Watched, long: int) -> bool: ...
+def runs(seed: int) -> Runs: ...
+def codes(
+    runs: Runs, vocabulary: dict[str, int], others: Mapping[bytes, int], text: bytes, most: int, border: int
+) -> bytes: ...
 def postings(
     rows: int,
     starts: NDArray[np.int32],

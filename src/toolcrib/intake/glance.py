@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from toolcrib.intake.encoded import ENTITIES_MIN, ESCAPES_MIN, PERCENTS_MIN, RUN_MIN_CHARS, is_encoded_run
+from toolcrib.kernel import kernel
 
 _CONTROL = re.compile(rb"\\(?:u00|[bf])")
 _ESCAPE = re.compile(rb"\\.")
@@ -54,6 +55,17 @@ _DECISIVE = _NOT | _QUIETLY | {b"from"}
 _DECISIVE_WORD = re.compile(rb"\b(?:" + b"|".join(sorted(_DECISIVE)) + rb")\b")
 _STRETCH_BEFORE, _STRETCH_AFTER = 150, 200
 """Bytes around it that an order can take: all gaps and words of the longest pattern have 140."""
+
+
+_WATCHED = kernel.words(_DECISIVE) if kernel is not None else None
+
+
+def is_harmless(raw: bytes) -> bool:
+    """Whether one look at compact JSON rules out every hard finding; the compiled kernel alone can say so.
+
+    It is plain ASCII without odd escapes, has no decisive word, and no long run that may be encoded.
+    """
+    return kernel is not None and _WATCHED is not None and kernel.harmless(raw, _WATCHED, RUN_MIN_CHARS)
 
 
 def odd_characters(raw: bytes) -> str:

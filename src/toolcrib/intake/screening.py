@@ -18,6 +18,7 @@ from toolcrib.intake.findings import Finding, excerpt_of, make_visible, strings_
 from toolcrib.intake.glance import (
     concealing_stretches,
     has_controls,
+    is_harmless,
     may_be_encoded,
     may_conceal,
     odd_characters,
@@ -89,6 +90,8 @@ def _find_hard(tool: Tool) -> tuple[Finding, ...]:
 def _may_be_hard(tool: Tool) -> bool:
     """Asks the raw bytes what can make a finding hard: hidden or foreign characters, concealment, encoded orders."""
     raw = tool.raw
+    if is_harmless(raw):
+        return False
     odd = odd_characters(raw)
     if has_controls(raw) or (odd and (not tool.leaf.isascii() or _has_hidden(tool, odd))):
         return True

@@ -5,11 +5,12 @@ split and one look-up per run, and all further arithmetic happens in arrays. A n
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toolcrib.kernel import kernel
 from toolcrib.limits import FIELD_MAX_RUNS, RUN_MEMO_MAX_RUNS, TERM_MAX_CHARS
 from toolcrib.retrieval.families import Families
 from toolcrib.retrieval.text import BORDER, ascii_runs, has_plain_runs, run_terms, runs_of
@@ -20,6 +21,7 @@ _BORDER_CHAR = BORDER.decode()
 _END = f" {_BORDER_CHAR} "
 _AT_BORDER, _CUT = -1, -2
 """Codes that stand for no term; those below stand for several."""
+_SEED = "runs"
 
 
 class Numbering:
@@ -34,9 +36,9 @@ class Numbering:
 
     def numbers(self, texts: Iterable[Sequence[str]]) -> tuple[Numbers, Numbers]:
         """The term numbers of all texts, and the place of the text that each belongs to; in no order."""
-        codes = np.fromiter(map(self._runs.__getitem__, runs := _runs_of(texts)), dtype=np.int32, count=len(runs))
+        codes = self._runs.codes_of(texts)
         places = np.cumsum(codes == _AT_BORDER, dtype=np.int32)
-        if len(runs) > FIELD_MAX_RUNS:
+        if len(codes) > FIELD_MAX_RUNS:
             codes = _shortened(codes, places)
         single, several = codes >= 0, np.flatnonzero(codes < _CUT)
         if not len(several):
@@ -56,7 +58,7 @@ class Numbering:
 class _Runs(dict[bytes, int]):
     """What each run stands for: one term (its number), a border, or several terms (below `_CUT`)."""
 
-    __slots__ = ("_ends", "_several", "_vocabulary")
+    __slots__ = ("_compiled", "_ends", "_several", "_vocabulary")
 
     def __init__(self, vocabulary: dict[str, int]) -> None:
         super().__init__({BORDER: _AT_BORDER})
@@ -64,6 +66,21 @@ class _Runs(dict[bytes, int]):
         self._several = array("i")
         """The terms of all runs that have not exactly one, one run after the other."""
         self._ends = array("i", [0])
+        self._compiled = kernel.runs(hash(_SEED)) if kernel is not None else None
+        """Remembers all runs; this dictionary those alone that are no plain words."""
+
+    def codes_of(self, texts: Iterable[Sequence[str]]) -> Numbers:
+        """The codes of all runs of all texts, each text ended by a border."""
+        codes = bytearray()
+        for part in _runs_of(texts):
+            if isinstance(part, list):
+                codes += np.fromiter(map(self.__getitem__, part), dtype=np.int32, count=len(part)).tobytes()
+            elif kernel is not None and self._compiled is not None:
+                codes += kernel.codes(self._compiled, self._vocabulary, self, part, TERM_MAX_CHARS, _AT_BORDER)
+            else:
+                runs = ascii_runs(part)
+                codes += np.fromiter(map(self.__getitem__, runs), dtype=np.int32, count=len(runs)).tobytes()
+        return np.frombuffer(codes, dtype=np.int32)
 
     def __missing__(self, run: bytes) -> int:
         vocabulary = self._vocabulary
@@ -99,19 +116,16 @@ def _shortened(codes: Numbers, places: Numbers) -> Numbers:
     return np.where((np.arange(len(codes)) - begins[places] < FIELD_MAX_RUNS) | (codes == _AT_BORDER), codes, _CUT)
 
 
-def _runs_of(texts: Iterable[Sequence[str]]) -> list[bytes]:
-    """The runs of all texts, each text ended by a border. Plain texts are split many at a time."""
-    runs: list[bytes] = []
+def _runs_of(texts: Iterable[Sequence[str]]) -> Iterator[bytes | list[bytes]]:
+    """All texts, each ended by a border: the runs of some, and stretches of ASCII that can be split many at a time."""
     plain: list[bytes] = []
     for group in texts:
         joined = _END.join((*group, ""))
         if joined.count(_BORDER_CHAR) == len(group) and has_plain_runs(joined):
             plain.append(joined.encode("ascii", "replace"))
             continue
-        runs += ascii_runs(b"".join(plain))
+        yield b"".join(plain)
         plain.clear()
         for text in group:
-            runs += map(str.encode, runs_of(text))
-            runs.append(BORDER)
-    runs += ascii_runs(b"".join(plain))
-    return runs
+            yield [*map(str.encode, runs_of(text)), BORDER]
+    yield b"".join(plain)
