@@ -28,7 +28,11 @@ story: $(READY)  ## tell the story in the terminal: a scripted model and 236 rea
 
 test: check      ## lint, types and the whole suite, the adapters with their frameworks included
 	$(BIN)/python -X dev -W error -m pytest -n $(JOBS) -q
+	TOOLCRIB_KERNEL=off $(BIN)/python -X dev -W error -m pytest -n $(JOBS) -q $(WITH_KERNEL)
 	@$(MAKE) --no-print-directory test-adapters
+
+# What the compiled kernel has a part in: tested with it and without it.
+WITH_KERNEL := $(addprefix tests/,retrieval intake/test_screening.py sources/test_live.py test_assembly.py test_cards.py test_discovery.py test_kernel.py)
 
 test-adapters: $(VENV)-adapters/.ready ## the adapters and their examples, with the real frameworks
 	$(VENV)-adapters/bin/basedpyright --pythonpath $(VENV)-adapters/bin/python $(FRAMEWORKS)

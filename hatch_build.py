@@ -6,6 +6,7 @@ platform and one version of Python, one without to all.
 
 import os
 import shlex
+import shutil
 import subprocess
 import sysconfig
 import tempfile
@@ -27,7 +28,8 @@ class KernelHook(BuildHookInterface):
             return
         name = f"_kernel{sysconfig.get_config_var('EXT_SUFFIX')}"
         source = Path(self.root) / SOURCE
-        folder = source.parent if version == "editable" else Path(tempfile.mkdtemp(prefix="toolcrib-kernel-"))
+        self._folder = "" if version == "editable" else tempfile.mkdtemp(prefix="toolcrib-kernel-")
+        folder = Path(self._folder) if self._folder else source.parent
         reason = compile_kernel(source, folder / name)
         if reason:
             self.app.display_warning(f"toolcrib goes on without its compiled kernel: {reason}")
@@ -37,9 +39,21 @@ class KernelHook(BuildHookInterface):
             build_data["infer_tag"] = True
 
 
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Takes the place of its own away."""
+        if getattr(self, "_folder", ""):
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
 def compile_kernel(source: Path, target: Path) -> str:
     """Compiles the source to the target; the reason, if that could not be done."""
-    target.unlink(missing_ok=True)  # one of an older source would be taken for this one
+    reason = _compile(source, target)
+    if reason:
+        target.unlink(missing_ok=True)  # one of an older source would be taken for this one
+    return reason
+
+
+def _compile(source: Path, target: Path) -> str:
     if os.environ.get("TOOLCRIB_KERNEL", "").lower() == "off":
         return "TOOLCRIB_KERNEL=off"
     linker = sysconfig.get_config_var("LDSHARED")

@@ -18,8 +18,21 @@ from hypothesis import settings as profile
 from hypothesis import strategies as st
 
 from toolcrib import kernel as kernel_module
+from toolcrib.errors import DefinitionError
+from toolcrib.intake import glance, screening
+from toolcrib.intake.freezing import freeze_tool
 from toolcrib.kernel import kernel
-from toolcrib.retrieval import families, postings, reading, selection, text
+from toolcrib.retrieval import (
+    analysis,
+    documents,
+    families,
+    numbering,
+    postings,
+    reading,
+    selection,
+    signature,
+    text,
+)
 from toolcrib.retrieval.analysis import default_weights
 
 ROOT = Path(__file__).parents[1]
@@ -300,13 +313,208 @@ def test_arrays_that_do_not_belong_together_are_refused() -> None:
 
 
 @compiled
+@thorough
+@given(FORMS | st.text(max_size=8), st.lists(FORMS, max_size=8, unique=True))
+def test_a_word_is_of_the_same_family_and_comes_apart_at_the_same_places(word: str, known: list[str]) -> None:
+    def told() -> Any:
+        held = families.Families({each: number for number, each in enumerate(known)})
+        places = tuple(range(len(word) + 1))
+        return text.family(word), [list(held.halves(word, places)) for _ in range(3)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (text, families):
+            patch.setattr(module, "kernel", None)
+        expected = told()
+    found = told()
+    assert found[0] == expected[0]
+    # Marks only spare work: what they let through may differ while they are made, and is the same once they are.
+    assert found[1][-1] == expected[1][-1]
+
+
+@compiled
+@thorough
+@given(st.text(st.characters(max_codepoint=200)) | st.text(st.sampled_from("aB-_ 1."), max_size=12))
+def test_a_name_has_the_same_hash(name: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(analysis, "kernel", None)
+        expected = analysis.name_hash(name)
+    assert analysis.name_hash(name) == expected
+
+
+RUNS = st.text(st.sampled_from("abcXYZ019 -_.\x1eé日"), max_size=60)
+
+
+@compiled
+@thorough
+@given(st.lists(st.lists(st.tuples(RUNS, RUNS), max_size=4), max_size=4))
+def test_many_texts_get_the_same_numbers_in_the_same_order(batches: list[list[tuple[str, str]]]) -> None:
+    def told() -> Any:
+        held = numbering.Numbering()
+        found = [held.numbers(batch) for batch in (*batches, *batches)]
+        return [(numbers.tolist(), places.tolist()) for numbers, places in found], held.vocabulary
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbering, "kernel", None)
+        expected = told()
+    assert told() == expected
+
+
+@compiled
+def test_runs_without_end_and_many_of_them_get_the_numbers_that_they_would_get() -> None:
+    letters = "".join(chr(ord("a") + number % 26) for number in range(5_000))
+    texts = [(" ".join(f"{letters[at : at + at % 9 + 1]}{at % 7 or ''}" for at in range(4_000)), letters, "Z" * 3_000)]
+
+    def told() -> Any:
+        held = numbering.Numbering()
+        return [part.tolist() for part in (*held.numbers(texts), *held.numbers(texts))], held.vocabulary
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbering, "kernel", None)
+        expected = told()
+    assert told() == expected
+
+
+def place_of(run: bytes) -> int:
+    """Where a run of at most eight letters goes in a small memo whose seed is 0."""
+    wide = (1 << 64) - 1
+    mixed = ((len(run) * 0x9E3779B97F4A7C15 & wide) ^ int.from_bytes(run, "little")) * 0xD6E8FEB86659FD93 & wide
+    mixed ^= mixed >> 32
+    return ((mixed ^ mixed >> 29) >> 1) & 1023
+
+
+@compiled
+@pytest.mark.skipif(sys.byteorder != "little", reason="the places are those of little-endian machines")
+def test_runs_that_somebody_made_collide_stay_with_python_and_get_their_codes() -> None:
+    assert kernel is not None
+    colliding = [run for number in range(60_000) if place_of(run := b"w%d" % number) == 500]
+    assert len(colliding) > 40
+    memo, asked = kernel.runs(0), list[bytes]()
+
+    class Others(dict[bytes, int]):
+        def __missing__(self, run: bytes) -> int:
+            asked.append(run)
+            return int(run[1:])
+
+    for _ in range(2):
+        found = kernel.codes(memo, {}, Others(), lambda numbers: 7, b" ".join(colliding), 64, -1)
+        codes = np.frombuffer(found, dtype=np.int32).tolist()
+        assert codes == [7] * 32 + [int(run[1:]) for run in colliding[32:]]
+    assert asked == colliding[32:] * 2
+
+
+KEYWORDS = st.sampled_from(
+    [
+        "type",
+        "description",
+        "properties",
+        "required",
+        "items",
+        "enum",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "title",
+        "default",
+        "x",
+        "const",
+        "format",
+    ]
+)
+SCHEMAS = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(0, 9)
+    | st.sampled_from(["string", "integer", "object", "a b", "né", 'q"t', "\\", "null"]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(KEYWORDS, inner, max_size=5)
+        | st.fixed_dictionaries(
+            {"type": st.sampled_from(["string", "number", "array"])}, optional={"description": inner}
+        )
+    ),
+    max_leaves=25,
+)
+PARAMETERS = st.dictionaries(st.sampled_from(["a", "b_c", "né", "id", 'q"', "a" * 300, "b" * 290]), SCHEMAS, max_size=5)
+OBJECTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.just("object"),
+        "properties": PARAMETERS | SCHEMAS,
+        "required": SCHEMAS | st.lists(st.sampled_from(["a", "b_c", "id"])),
+        "additionalProperties": st.booleans(),
+        "$defs": SCHEMAS,
+    },
+)
+
+
+@compiled
+@thorough
+@given(OBJECTS | SCHEMAS)
+def test_a_schema_has_the_same_words(schema: Any) -> None:
+    assert documents.read_inside(orjson.dumps(schema)) == documents.inside_of(schema)
+
+
+@compiled
+@thorough
+@given(OBJECTS)
+@example({"properties": {"a": {"type": "string"}, "id": {"type": "integer", "title": "I"}}, "required": ["id"]})
+@example({"properties": {"a" * 292: {"type": "string"}, "b" * 292: {"type": "string"}}})
+@example({"properties": {"a" * 291: {"type": "string"}, "b" * 293: {"type": "string"}}})
+@example({"properties": {"a" * 291: {"type": "string"}, "b" * 292: {"type": "string"}}})
+@example({"properties": {"a" * 291: {"type": "string"}, "b" * 291: {"type": "string"}}})
+def test_a_tool_has_the_same_signature(schema: Any) -> None:
+    tool = freeze_tool({"name": "t", "inputSchema": schema}, toolset="t", origin="mcp")
+    assert signature.build_signature(tool) == signature.write_signature(tool.leaf, tool.parameters)
+
+
+@compiled
+@pytest.mark.parametrize("broken", [b"", b"{", b'{"', b'{"a', b'{"a"', b'{"a":', b'{"properties":{"a":{"type":"stri', b"[", b"[[[",
+    b'{"properties":{"a":{"description":"x\\', b'{"properties":{"a":{"enum":["x",', b'{"a":}', b'{,}', b"nul", b"}", b'{"a":1}}', b'"x"'])  # fmt: skip
+def test_bytes_that_are_no_json_are_left_to_the_reference(broken: bytes) -> None:
+    assert kernel is not None
+    for cut in range(len(broken) + 1):
+        for part in (broken[:cut], b'{"properties":' + broken[:cut], broken[:cut] + b"}" * 3):
+            kernel.inside(part, 6, 20)
+            kernel.signature("t", part, signature._KNOWN_WORDS, signature._SIMPLE_WORDS, signature._PLAIN, 600)
+
+
+SAID = st.lists(
+    st.sampled_from(["never", "tell", "the user", "from", "keep it", "quietly", "NOT", "additionalProperties", "read_file_of_a_user_or", "aGVsbG8gd29ybGQgdGhpcyBpcw==", "deadbeefdeadbeefdeadbeef", "%41%42%43", "&#65;" * 6, "\n", "\t", "\b", "\\x41" * 8, "\u200b", "é", "\x7f", '"', "A" * 30, "listAllOpenIssuesOfUser", "not_here"])
+    | st.text(max_size=5),
+    max_size=8,
+).map(" ".join)  # fmt: skip
+
+
+@compiled
+@thorough
+@given(SAID, SAID)
+def test_screening_finds_the_same(description: str, name: str) -> None:
+    raw = {
+        "name": "t",
+        "description": description,
+        "inputSchema": {"properties": {name: {}}, "additionalProperties": False},
+    }
+    try:
+        tool = freeze_tool(raw, toolset="mcp-t", origin="mcp")
+    except DefinitionError:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(glance, "kernel", None)
+        expected = screening._may_be_hard(tool)
+    assert screening._may_be_hard(tool) == expected
+
+
+@compiled
 def test_searching_leaks_nothing() -> None:
     assert kernel is not None
     word = "".join(("some", "words", "here"))
     vocabulary = {word: 1_000_001, word + "s": 1_000_002}
     array = np.ones(50, dtype=np.float32)
+    schema = orjson.dumps(
+        {"properties": {word: {"type": "string", "description": "né", "enum": ["a"]}, "b": {"type": "null"}}}
+    )
     before = sys.getrefcount(word), sys.getrefcount(vocabulary[word]), sys.getrefcount(array)
-    held, segment = 0, None
+    held, segment, watched = 0, None, None
     tracemalloc.start()
     try:
         for turn in range(400):
@@ -317,6 +525,15 @@ def test_searching_leaks_nothing() -> None:
             kernel.possible([word, word], bytearray(8))
             kernel.forms(vocabulary, word)
             kernel.best(array, 7)
+            kernel.family(word + "s")
+            kernel.halves(word, (1, 5), None)
+            kernel.name_hash(word)
+            watched = kernel.words([b"not", b"type"])
+            kernel.harmless(word.encode(), watched, 20)
+            kernel.inside(schema, 6, 20)
+            kernel.inside(schema[:-2], 6, 20)
+            kernel.signature(word, schema, signature._KNOWN_WORDS, signature._SIMPLE_WORDS, signature._PLAIN, 600)
+            kernel.codes(kernel.runs(turn), {word: 3}, {}, len, f"{word} {word}X{turn} w{turn}".encode(), 64, -1)
             segment = kernel.postings(
                 50,
                 np.array([0, 50], np.int32),
@@ -326,8 +543,8 @@ def test_searching_leaks_nothing() -> None:
             )
             kernel.add(segment, array, [(0, 1.0)])
             kernel.add_merged(segment, array, kernel.merge(segment, ((0, 1.0),), ((0, 0.5),)))
-        segment = None
-        assert abs(tracemalloc.get_traced_memory()[0] - held) < 5_000
+        segment = watched = None
+        assert tracemalloc.get_traced_memory()[0] - held < 2_000
     finally:
         tracemalloc.stop()
     assert (sys.getrefcount(word), sys.getrefcount(vocabulary[word]), sys.getrefcount(array)) == before

@@ -17,7 +17,7 @@
 #error "floats are not computed in their own width here: sums would be other bits"
 #endif
 
-#define INTERFACE 3
+#define INTERFACE 6
 #define DEPTH_MAX 200
 #define LINE 64  /* bytes that the processor fetches at once */
 #define AHEAD 16 /* containers */
@@ -264,10 +264,33 @@ static PyObject *same(PyObject *module, PyObject *const *args, Py_ssize_t count)
 
 #define WORD_MAX 256 /* characters, more than a term may have */
 
-static int is_lower(unsigned char c) { return c >= 'a' && c <= 'z'; }
-static int is_upper(unsigned char c) { return c >= 'A' && c <= 'Z'; }
-static int is_digit(unsigned char c) { return c >= '0' && c <= '9'; }
-static int is_wordly(unsigned char c) { return is_lower(c) || is_upper(c) || is_digit(c); }
+enum { LOWER = 1, UPPER = 2, DIGIT = 4, UNDERSCORE = 8, IN_RUN = 16, STOP = 32, HEX = 64 };
+
+static unsigned char KINDS[256]; /* what each byte is; filled when the module is */
+static uint32_t CRC[256];
+
+static void fill_tables(void)
+{
+    for (int code = 0; code < 256; code++) {
+        int kind = code >= 'a' && code <= 'z' ? LOWER : code >= 'A' && code <= 'Z' ? UPPER
+                 : code >= '0' && code <= '9' ? DIGIT : code == '_' ? UNDERSCORE : 0;
+        kind |= kind || code == '+' || code == '/' || code == '-' ? IN_RUN : 0;
+        kind |= code < 0x20 || code >= 0x7f || code == '%' || code == '&' ? STOP : 0;
+        kind |= (kind & DIGIT) || (code >= 'a' && code <= 'f') || (code >= 'A' && code <= 'F') || code == 'x' ? HEX : 0;
+        KINDS[code] = (unsigned char)kind;
+        uint32_t value = (uint32_t)code;
+        for (int bit = 0; bit < 8; bit++)
+            value = value & 1 ? value >> 1 ^ 0xEDB88320u : value >> 1;
+        CRC[code] = value;
+    }
+}
+
+static int is_a(int kinds, char c) { return KINDS[(unsigned char)c] & kinds; }
+static int is_lower(char c) { return is_a(LOWER, c); }
+static int is_upper(char c) { return is_a(UPPER, c); }
+static int is_digit(char c) { return is_a(DIGIT, c); }
+static int is_wordly(char c) { return is_a(LOWER | UPPER | DIGIT, c); }
+static char lower_of(char c) { return is_upper(c) ? (char)(c + 32) : c; }
 
 /* The characters of an ASCII text; NULL for any other object. */
 static const char *ascii_of(PyObject *text, Py_ssize_t *size)
@@ -284,7 +307,7 @@ static PyObject *lowered(const char *from, Py_ssize_t size)
     if (made) {
         char *to = PyUnicode_DATA(made);
         for (Py_ssize_t at = 0; at < size; at++)
-            to[at] = is_upper(from[at]) ? from[at] + 32 : from[at];
+            to[at] = lower_of(from[at]);
     }
     return made;
 }
@@ -403,20 +426,99 @@ static Py_ssize_t family_of(char *word, Py_ssize_t size)
     return size > 4 && word[size - 1] == 'e' ? size - 1 : size;
 }
 
+/* The family of some characters as a text. */
+static PyObject *family_text(const char *from, Py_ssize_t size)
+{
+    char word[2 * WORD_MAX + 1];
+    memcpy(word, from, (size_t)size);
+    word[size] = 0;
+    Py_ssize_t length = family_of(word, size);
+    return PyUnicode_FromStringAndSize(word, length);
+}
+
+/* family(word) -> its family; None if the word is no ASCII text of usual length. */
+static PyObject *family(PyObject *module, PyObject *word)
+{
+    Py_ssize_t size;
+    const char *text = ascii_of(word, &size);
+    if (!text || size > WORD_MAX)
+        Py_RETURN_NONE;
+    if (size < 4 || !strchr("sgde", text[size - 1]))
+        return Py_NewRef(word);
+    return family_text(text, size);
+}
+
+/* Whether a family may have left its mark: 1 or 0, -1 with an error set. */
+static int has_mark(PyObject *key, const char *marks, size_t places)
+{
+    Py_hash_t hash = key ? PyObject_Hash(key) : -1;
+    return hash == -1 ? -1 : !marks || marks[(size_t)hash & (places - 1)];
+}
+
+static int read_marks(PyObject *given, const char **marks, size_t *places)
+{
+    if (!(PyByteArray_CheckExact(given) || given == Py_None)) {
+        PyErr_SetString(PyExc_TypeError, "marks are a bytearray or None");
+        return -1;
+    }
+    *marks = given == Py_None ? NULL : PyByteArray_AS_STRING(given);
+    *places = *marks ? (size_t)PyByteArray_GET_SIZE(given) : 0;
+    if (*marks && (!*places || *places & (*places - 1))) {
+        PyErr_SetString(PyExc_ValueError, "the number of marks must be a power of two");
+        return -1;
+    }
+    return 0;
+}
+
+/* halves(word, places, marks) -> (place, family of the head, family of the tail) for each of the places where both
+   families have left their marks; None if the word is no ASCII text of usual length. */
+static PyObject *halves(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    const char *marks;
+    size_t room;
+    Py_ssize_t size;
+    if (count != 3 || !PyTuple_CheckExact(args[1]))
+        return PyErr_Format(PyExc_TypeError, "halves takes a word, a tuple of places and marks");
+    if (read_marks(args[2], &marks, &room) < 0)
+        return NULL;
+    const char *word = ascii_of(args[0], &size);
+    if (!word || size > WORD_MAX)
+        Py_RETURN_NONE;
+    PyObject *found = PyList_New(0);
+    for (Py_ssize_t which = 0; found && which < PyTuple_GET_SIZE(args[1]); which++) {
+        Py_ssize_t place = PyLong_AsSsize_t(PyTuple_GET_ITEM(args[1], which));
+        if (place < 0 || place > size) {
+            Py_DECREF(found);
+            return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "a place outside of the word");
+        }
+        PyObject *head = family_text(word, place), *tail = NULL;
+        int marked = has_mark(head, marks, room);
+        if (marked > 0)
+            marked = has_mark(tail = family_text(word + place, size - place), marks, room);
+        if (marked > 0)
+            marked = append(found, PyTuple_Pack(3, PyTuple_GET_ITEM(args[1], which), head, tail));
+        if (marked < 0)
+            Py_CLEAR(found);
+        Py_XDECREF(head);
+        Py_XDECREF(tail);
+    }
+    return found;
+}
+
 /* possible(terms, marks) -> (word, family) of each two neighbours put together, if the family has left its mark;
    None if some term is no ASCII text of usual length. */
 static PyObject *possible(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    if (count != 2 || !PyList_CheckExact(args[0]) || !(PyByteArray_CheckExact(args[1]) || args[1] == Py_None))
+    const char *marks;
+    size_t places;
+    if (count != 2 || !PyList_CheckExact(args[0]))
         return PyErr_Format(PyExc_TypeError, "possible takes a list of terms and marks");
-    const char *marks = args[1] == Py_None ? NULL : PyByteArray_AS_STRING(args[1]);
-    size_t places = marks ? (size_t)PyByteArray_GET_SIZE(args[1]) : 0;
-    if (marks && (!places || places & (places - 1)))
-        return PyErr_Format(PyExc_ValueError, "the number of marks must be a power of two");
+    if (read_marks(args[1], &marks, &places) < 0)
+        return NULL;
     PyObject *found = PyList_New(0);
-    char word[2 * WORD_MAX + 1];
+    char word[2 * WORD_MAX];
     for (Py_ssize_t at = 0; found && at + 1 < PyList_GET_SIZE(args[0]); at++) {
-        Py_ssize_t one = 0, two = 0, size;
+        Py_ssize_t one = 0, two = 0;
         const char *first = ascii_of(PyList_GET_ITEM(args[0], at), &one);
         const char *second = ascii_of(PyList_GET_ITEM(args[0], at + 1), &two);
         if (!first || !second || one > WORD_MAX || two > WORD_MAX || one + two < 1) {
@@ -425,20 +527,13 @@ static PyObject *possible(PyObject *module, PyObject *const *args, Py_ssize_t co
         }
         memcpy(word, first, (size_t)one);
         memcpy(word + one, second, (size_t)two);
-        word[size = one + two] = 0;
-        PyObject *whole = NULL, *key = NULL;
-        Py_ssize_t length = family_of(word, size);
-        key = PyUnicode_FromStringAndSize(word, length);
-        Py_hash_t hash = key ? PyObject_Hash(key) : -1;
-        if (key && hash != -1 && (!marks || marks[(size_t)hash & (places - 1)])) {
-            memcpy(word, first, (size_t)one);
-            memcpy(word + one, second, (size_t)two);
-            whole = PyUnicode_FromStringAndSize(word, size);
-            PyObject *pair = whole ? PyTuple_Pack(2, whole, key) : NULL;
-            if (append(found, pair) < 0)
-                Py_CLEAR(found);
+        PyObject *key = family_text(word, one + two), *whole = NULL;
+        int marked = has_mark(key, marks, places);
+        if (marked > 0) {
+            whole = PyUnicode_FromStringAndSize(word, one + two);
+            marked = append(found, whole ? PyTuple_Pack(2, whole, key) : NULL);
         }
-        else if (!key)
+        if (marked < 0)
             Py_CLEAR(found);
         Py_XDECREF(whole);
         Py_XDECREF(key);
@@ -501,23 +596,14 @@ static PyObject *forms(PyObject *module, PyObject *const *args, Py_ssize_t count
 /* name_hash(name) -> the hash of an ASCII name without case and separators, 0 if nothing is left; None for any other. */
 static PyObject *name_hash(PyObject *module, PyObject *name)
 {
-    static uint32_t table[256];
     Py_ssize_t size, letters = 0;
     const char *text = ascii_of(name, &size);
     if (!text)
         Py_RETURN_NONE;
-    if (!table[1])
-        for (uint32_t byte = 0; byte < 256; byte++) {
-            uint32_t value = byte;
-            for (int bit = 0; bit < 8; bit++)
-                value = value & 1 ? value >> 1 ^ 0xEDB88320u : value >> 1;
-            table[byte] = value;
-        }
     uint32_t hash = 0xFFFFFFFFu;
     for (Py_ssize_t at = 0; at < size; at++)
         if (is_wordly(text[at])) {
-            uint8_t letter = (uint8_t)(is_upper(text[at]) ? text[at] + 32 : text[at]);
-            hash = hash >> 8 ^ table[(hash ^ letter) & 255];
+            hash = hash >> 8 ^ CRC[(hash ^ (unsigned char)lower_of(text[at])) & 255];
             letters++;
         }
     hash = ~hash;
@@ -544,7 +630,7 @@ static void free_watched(PyObject *capsule)
     PyMem_Free(PyCapsule_GetPointer(capsule, WORDS));
 }
 
-/* words(words) -> a few short words in small letters, to be looked for. */
+/* words(words) -> a few short words to be looked for. */
 static PyObject *words(PyObject *module, PyObject *given)
 {
     PyObject *list = PySequence_List(given);
@@ -569,82 +655,399 @@ static PyObject *words(PyObject *module, PyObject *given)
     return capsule;
 }
 
+static int is_one_of(const Watched *watched, const char *word, size_t size)
+{
+    if (!size || size > WATCHED_CHARS || !(watched->sizes[(unsigned char)*word] >> size & 1))
+        return 0;
+    for (int which = 0; which < watched->used; which++)
+        if (watched->words[which].size == (int)size && !memcmp(watched->words[which].letters, word, size))
+            return 1;
+    return 0;
+}
+
 static int is_watched(const Watched *watched, const char *word, size_t size)
 {
     char lower[WATCHED_CHARS];
-    unsigned char first = (unsigned char)(is_upper(*word) ? *word + 32 : *word);
-    if (size > WATCHED_CHARS || !(watched->sizes[first] >> size & 1))
+    if (size > WATCHED_CHARS || !(watched->sizes[(unsigned char)lower_of(*word)] >> size & 1))
         return 0;
     for (size_t at = 0; at < size; at++)
-        lower[at] = (char)(is_upper(word[at]) ? word[at] + 32 : word[at]);
-    for (int which = 0; which < watched->used; which++)
-        if (watched->words[which].size == (int)size && !memcmp(watched->words[which].letters, lower, size))
-            return 1;
-    return 0;
+        lower[at] = lower_of(word[at]);
+    return is_one_of(watched, lower, size);
 }
 
 /* Whether a long run may be text in another notation: all hexadecimal, or of mixed case, unless it is the one usual. */
 static int may_be_encoded(const char *run, size_t size, const char *start, const char *end)
 {
     static const char USUAL[] = "additionalProperties";
-    int lower = 0, upper = 0, others = 0;
+    int some = 0, all = HEX;
     if (size == sizeof USUAL - 1 && !memcmp(run, USUAL, size) && run > start && run[-1] == '"' && run + size < end
         && run[size] == '"')
         return 0;
     for (size_t at = 0; at < size; at++) {
-        lower |= is_lower(run[at]);
-        upper |= is_upper(run[at]);
-        others |= !(is_digit(run[at]) || (run[at] >= 'a' && run[at] <= 'f') || (run[at] >= 'A' && run[at] <= 'F')
-                    || run[at] == 'x');
+        some |= KINDS[(unsigned char)run[at]];
+        all &= KINDS[(unsigned char)run[at]];
     }
-    return lower == upper || !others;
+    return !(some & LOWER) == !(some & UPPER) || all;
 }
 
 /* harmless(raw, words, long) -> whether compact JSON is plain ASCII with none of the words and no run so long that may
    be text in another notation. False is no answer: somebody has to look closer. */
 static PyObject *harmless(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    enum { IN_WORD = 1, IN_RUN = 2, STOP = 4 };
-    static unsigned char kinds[256];
     if (count != 3 || !PyBytes_CheckExact(args[0]))
         return PyErr_Format(PyExc_TypeError, "harmless takes bytes, words and a length");
     const Watched *watched = PyCapsule_GetPointer(args[1], WORDS);
     size_t least = PyLong_AsSize_t(args[2]);
     if (PyErr_Occurred())
         return NULL;
-    if (!kinds[0])
-        for (int code = 255; code >= 0; code--) {
-            char letter = (char)code;
-            kinds[code] = (unsigned char)(code >= 0x7f || code < 0x20 || letter == '%' || letter == '&' ? STOP
-                                          : is_wordly((unsigned char)code) || letter == '_'         ? IN_WORD | IN_RUN
-                                          : letter == '+' || letter == '/' || letter == '-'         ? IN_RUN
-                                                                                                    : 0);
-        }
+    /* Behind the last byte stands a zero, which stops every loop. */
     const char *start = PyBytes_AS_STRING(args[0]), *end = start + PyBytes_GET_SIZE(args[0]);
-    const char *word = NULL, *run = NULL;
-    for (const char *at = start;; at++) {
-        int kind = at < end ? kinds[(unsigned char)*at] : 0;
-        if (kind & STOP)
-            Py_RETURN_FALSE;
-        if (kind & IN_WORD)
-            word = word ? word : at;
-        else if (word) {
-            if (is_watched(watched, word, (size_t)(at - word)))
-                Py_RETURN_FALSE;
-            word = NULL;
-        }
-        if (kind & IN_RUN)
-            run = run ? run : at;
-        else if (run) {
+    for (const char *at = start; at < end;) {
+        if (is_a(IN_RUN, *at)) {
+            const char *run = at;
+            while (is_a(IN_RUN, *at)) {
+                const char *word = at;
+                while (is_a(LOWER | UPPER | DIGIT | UNDERSCORE, *at))
+                    at++;
+                if (at > word && is_watched(watched, word, (size_t)(at - word)))
+                    Py_RETURN_FALSE;
+                while (is_a(IN_RUN, *at) && !is_a(LOWER | UPPER | DIGIT | UNDERSCORE, *at))
+                    at++;
+            }
             if ((size_t)(at - run) >= least && may_be_encoded(run, (size_t)(at - run), start, end))
                 Py_RETURN_FALSE;
-            run = NULL;
         }
-        if (at >= end)
-            Py_RETURN_TRUE;
-        if (*at == '\\' && (++at >= end || !*at || !strchr("ntr\"/", *at)))
-            Py_RETURN_FALSE; /* any other escape */
+        else if (is_a(STOP, *at) || (*at == '\\' && (!*++at || !strchr("ntr\"/", *at))))
+            Py_RETURN_FALSE; /* among others any escape but those of usual blanks and quotes */
+        else
+            at++;
     }
+    Py_RETURN_TRUE;
+}
+
+/* ---- Schemas: what `retrieval.documents` and `retrieval.signature` read of compact JSON --------------------------- */
+
+/* A stretch of JSON as an encoder writes it: no blanks. Behind the last byte stands a zero, which no loop passes.
+   Whatever is not as expected ends the reading with NULL, and the reference reads it instead. */
+typedef struct {
+    const char *start;
+    Py_ssize_t size;
+} Piece;
+
+/* Where the string that starts here ends; escaped or not. */
+static const char *skip_string(const char *at)
+{
+    const char *end = at;
+    do {
+        if (!(end = strchr(end + 1, '"')))
+            return NULL;
+        const char *before = end;
+        while (before[-1] == '\\')
+            before--;
+        if ((end - before) % 2 == 0)
+            return end + 1;
+    } while (1);
+}
+
+/* The same, and the inside of the string; one with escapes is not read. */
+static const char *read_string(const char *at, Piece *inside)
+{
+    const char *end = *at == '"' ? skip_string(at) : NULL;
+    if (!end || memchr(at, '\\', (size_t)(end - at)))
+        return NULL;
+    *inside = (Piece){at + 1, end - at - 2};
+    return end;
+}
+
+/* Where the value that starts here ends. Brackets are only counted: the bytes are an encoder's. */
+static const char *skip_value(const char *at)
+{
+    Py_ssize_t depth = 0;
+    do {
+        if (*at == '"') {
+            if (!(at = skip_string(at)))
+                return NULL;
+        }
+        else if (*at == '{' || *at == '[')
+            depth++, at++;
+        else if (*at == '}' || *at == ']')
+            depth--, at++;
+        else if (!*at)
+            return NULL;
+        else if (depth)
+            at++;
+        else
+            while (*at && !strchr(",]}", *at))
+                at++;
+    } while (depth > 0);
+    return depth ? NULL : at;
+}
+
+/* Where the next member of an object, or item of a list, starts: behind its opening bracket or a comma. Sets `*at` to
+   NULL if it is malformed; returns 0 at the end. */
+static int has_next(const char **at, char open, char close)
+{
+    if (**at == open && (*at)[1] == close)
+        *at += 2;
+    else if (**at == close)
+        *at += 1;
+    else if (**at == open || **at == ',') {
+        *at += 1;
+        return 1;
+    }
+    else
+        *at = NULL;
+    return 0;
+}
+
+/* The next member of an object: its key, and where its value starts. `*at` then stands at the value. */
+static int next_member(const char **at, Piece *key)
+{
+    if (!has_next(at, '{', '}'))
+        return 0;
+    *at = read_string(*at, key);
+    if (*at && **at == ':')
+        ++*at;
+    else
+        *at = NULL;
+    return *at != NULL;
+}
+
+static int is_key(Piece key, const char *name)
+{
+    return key.size == (Py_ssize_t)strlen(name) && !memcmp(key.start, name, (size_t)key.size);
+}
+
+static int append_text(PyObject *list, Piece text)
+{
+    return append(list, PyUnicode_DecodeUTF8(text.start, text.size, NULL));
+}
+
+enum { PROPERTIES, ITEMS, ANY_OF, ONE_OF, ALL_OF, DESCRIPTION, ENUM, KEYWORDS };
+
+/* Where the values of the keywords that hold words start. */
+static int read_keywords(const char *at, const char *found[KEYWORDS])
+{
+    static const char *const NAMES[] = {"properties", "items", "anyOf", "oneOf", "allOf", "description", "enum"};
+    Piece key;
+    memset(found, 0, KEYWORDS * sizeof *found);
+    while (next_member(&at, &key)) {
+        for (int which = 0; which < KEYWORDS; which++)
+            if (is_key(key, NAMES[which]))
+                found[which] = at;
+        if (!(at = skip_value(at)))
+            return -1;
+    }
+    return at ? 0 : -1;
+}
+
+/* The words of one schema, and where the schemas inside it start. -1: not as expected, or an error is set. */
+static int add_words(const char *schema, PyObject *words, Row *below, Py_ssize_t enumerated)
+{
+    const char *found[KEYWORDS], *at;
+    Piece text;
+    if (read_keywords(schema, found) < 0)
+        return -1;
+    if ((at = found[DESCRIPTION]) && *at == '"' && (!read_string(at, &text) || append_text(words, text) < 0))
+        return -1;
+    if ((at = found[ENUM]) && *at == '[') {
+        for (Py_ssize_t count = 0; has_next(&at, '[', ']'); count++) {
+            if (*at == '"' && count < enumerated && (!read_string(at, &text) || append_text(words, text) < 0))
+                return -1;
+            if (!(at = skip_value(at)))
+                return -1;
+        }
+        if (!at)
+            return -1;
+    }
+    for (int which = PROPERTIES; which <= ALL_OF; which++) {
+        if (!(at = found[which]))
+            continue;
+        if (which == PROPERTIES && *at == '{') {
+            while (next_member(&at, &text))
+                if (append_text(words, text) < 0 || put(below, (void *)at) < 0 || !(at = skip_value(at)))
+                    return -1;
+        }
+        else if (which == ITEMS && *at == '{') {
+            if (put(below, (void *)at) < 0)
+                return -1;
+        }
+        else if (which > ITEMS && *at == '[')
+            while (has_next(&at, '[', ']'))
+                if (put(below, (void *)at) < 0 || !(at = skip_value(at)))
+                    return -1;
+        if (!at)
+            return -1;
+    }
+    return 0;
+}
+
+/* inside(schema, levels, enumerated) -> names of the parameters, and the words under them, level by level; None if the
+   encoded schema is not as expected. */
+static PyObject *inside(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3 || !PyBytes_CheckExact(args[0]))
+        return PyErr_Format(PyExc_TypeError, "inside takes an encoded schema and two bounds");
+    Py_ssize_t levels = PyLong_AsSsize_t(args[1]), enumerated = PyLong_AsSsize_t(args[2]);
+    if (PyErr_Occurred())
+        return NULL;
+    const char *schema = PyBytes_AS_STRING(args[0]), *found[KEYWORDS];
+    Row level = {0}, below = {0};
+    PyObject *names = PyList_New(0), *words = PyList_New(0);
+    int failed = !names || !words || *schema != '{' || read_keywords(schema, found) < 0;
+    if (!failed && found[PROPERTIES] && *found[PROPERTIES] == '{') {
+        const char *at = found[PROPERTIES];
+        Piece name;
+        while (!failed && next_member(&at, &name))
+            failed = append_text(names, name) < 0 || put(&level, (void *)at) < 0 || !(at = skip_value(at));
+        failed |= !at;
+    }
+    for (; !failed && levels > 0 && level.used; levels--) {
+        below.used = 0;
+        for (Py_ssize_t at = 0; !failed && at < level.used; at++)
+            if (*(const char *)level.at[at] == '{')
+                failed = add_words(level.at[at], words, &below, enumerated) < 0;
+        Row done = level;
+        level = below;
+        below = done;
+    }
+    PyMem_Free(level.at);
+    PyMem_Free(below.at);
+    if (!failed)
+        return Py_BuildValue("NN", names, words);
+    Py_XDECREF(names);
+    Py_XDECREF(words);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+#define PARAMETERS 64
+
+typedef struct {
+    Piece name;
+    PyObject *type; /* borrowed from the table of types */
+    int required;
+} Parameter;
+
+/* The type of a parameter of which nothing else is to be said, borrowed; NULL if there is more. */
+static PyObject *simple_type(const char *at, const Watched *simple, PyObject *types)
+{
+    Piece key, kind = {0};
+    if (*at != '{')
+        return NULL;
+    while (next_member(&at, &key)) {
+        if (!is_one_of(simple, key.start, (size_t)key.size))
+            return NULL;
+        if (is_key(key, "type") && (*at != '"' || !read_string(at, &kind)))
+            return NULL;
+        if (!(at = skip_value(at)))
+            return NULL;
+    }
+    PyObject *name = at && kind.start ? PyUnicode_DecodeUTF8(kind.start, kind.size, "replace") : NULL;
+    PyObject *type = name ? PyDict_GetItemWithError(types, name) : NULL;
+    Py_XDECREF(name);
+    return type;
+}
+
+static Py_ssize_t read_parameters(const char *at, Parameter *found, const Watched *simple, PyObject *types)
+{
+    Py_ssize_t used = 0;
+    Piece name;
+    while (next_member(&at, &name)) {
+        if (used == PARAMETERS)
+            return -1;
+        found[used] = (Parameter){name, simple_type(at, simple, types), 0};
+        if (!found[used++].type || !(at = skip_value(at)))
+            return -1;
+    }
+    return at ? used : -1;
+}
+
+static int read_required(const char *at, Parameter *found, Py_ssize_t used)
+{
+    Piece name;
+    while (has_next(&at, '[', ']')) {
+        Py_ssize_t which = 0;
+        if (!(at = read_string(at, &name)))
+            return -1;
+        while (which < used
+               && !(found[which].name.size == name.size && !memcmp(found[which].name.start, name.start, (size_t)name.size)))
+            which++;
+        if (which == used)
+            return -1;
+        found[which].required = 1;
+    }
+    return at ? 0 : -1;
+}
+
+/* The parameters as a signature shows them, the required ones first; the length, or -1 if not all fit. */
+static Py_ssize_t write_parameters(char *to, Py_ssize_t room, const Parameter *found, Py_ssize_t count)
+{
+    Py_ssize_t used = 0;
+    for (int required = 1; required >= 0; required--)
+        for (const Parameter *each = found; each < found + count; each++) {
+            Py_ssize_t size;
+            const char *type = each->required == required ? ascii_of(each->type, &size) : NULL;
+            if (each->required != required)
+                continue;
+            if (!type || used + each->name.size + size + 7 > room) /* with what stands before, between and behind */
+                return -1;
+            if (used)
+                used += (memcpy(to + used, ", ", 2), 2);
+            for (Py_ssize_t at = 0; at < each->name.size; at++)
+                if ((unsigned char)(to[used++] = each->name.start[at]) >= 0x80)
+                    return -1;
+            memcpy(to + used, required ? ": " : "?: ", required ? 2 : 3);
+            used += required ? 2 : 3;
+            memcpy(to + used, type, (size_t)size);
+            used += size;
+        }
+    return used;
+}
+
+/* signature(name, schema, known, simple, types, most) -> the signature of a schema that has none but `known` keywords and
+   whose parameters have none but `simple` ones, if it has at most so many characters; None for any other. */
+static PyObject *signature(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 6 || !PyUnicode_Check(args[0]) || !PyBytes_CheckExact(args[1]) || !PyDict_CheckExact(args[4]))
+        return PyErr_Format(PyExc_TypeError, "signature takes a name, a schema, two sets of words, types and a bound");
+    const Watched *known = PyCapsule_GetPointer(args[2], WORDS), *simple = PyCapsule_GetPointer(args[3], WORDS);
+    Py_ssize_t most = PyLong_AsSsize_t(args[5]), used = 0;
+    if (PyErr_Occurred())
+        return NULL;
+    Parameter found[PARAMETERS];
+    PyObject *parameters = NULL;
+    char text[2048];
+    const char *at = PyBytes_AS_STRING(args[1]), *properties = NULL, *required = NULL;
+    Piece key;
+    while (*at == '{' || *at == ',' || *at == '}') {
+        if (!next_member(&at, &key))
+            break;
+        if (!is_one_of(known, key.start, (size_t)key.size))
+            Py_RETURN_NONE;
+        if (is_key(key, "properties"))
+            properties = at;
+        else if (is_key(key, "required"))
+            required = at;
+        if (!(at = skip_value(at)))
+            Py_RETURN_NONE;
+    }
+    most = most < (Py_ssize_t)sizeof text ? most : (Py_ssize_t)sizeof text;
+    if (at && !*at && properties && *properties == '{') {
+        Py_ssize_t size = read_parameters(properties, found, simple, args[4]);
+        if (size >= 0 && (!required || (*required == '[' && read_required(required, found, size) == 0))
+            && (used = write_parameters(text, most, found, size)) >= 0)
+            parameters = PyUnicode_FromStringAndSize(text, used);
+        if (parameters) {
+            PyObject *written = PyUnicode_FromFormat("%U(%U)", args[0], parameters);
+            Py_DECREF(parameters);
+            return written;
+        }
+    }
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
 }
 
 /* ---- Runs: the codes of many texts at once, as `retrieval.numbering` gives them ----------------------------------- */
@@ -690,12 +1093,18 @@ static PyObject *runs(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return capsule;
 }
 
+/* At least eight bytes can be read from the run on. */
 static uint64_t hash_of(const Runs *held, const char *run, size_t size)
 {
     uint64_t hash = held->seed ^ (size * 0x9e3779b97f4a7c15u), word;
-    for (; size; run += sizeof word, size -= size < sizeof word ? size : sizeof word) {
-        word = 0;
-        memcpy(&word, run, size < sizeof word ? size : sizeof word);
+    for (size_t at = 0; at < size; at += sizeof word) {
+        memcpy(&word, run + at, sizeof word);
+        if (size - at < sizeof word) /* without what stands behind the run */
+#if PY_BIG_ENDIAN
+            word &= ~(uint64_t)0 << (64 - 8 * (size - at));
+#else
+            word &= ~(uint64_t)0 >> (64 - 8 * (size - at));
+#endif
         hash = (hash ^ word) * 0xd6e8feb86659fd93u;
         hash ^= hash >> 32;
         hash *= held->seed | 1;
@@ -743,77 +1152,97 @@ static int grow_runs(Runs *held, size_t size)
     return 0;
 }
 
-/* The code of a run that is not in the memo: a plain word's is the number of the term, all others' come from Python. */
-static int find_code(PyObject *vocabulary, PyObject *others, const char *run, size_t size, size_t most, int32_t *code)
+static int32_t as_code(PyObject *number)
 {
-    PyObject *found = NULL;
-    size_t letters = 0;
-    while (letters < size && is_lower(run[letters]))
-        letters++;
-    if (letters == size && size <= most) {
-        PyObject *term = PyUnicode_FromStringAndSize(run, (Py_ssize_t)size);
-        PyObject *number = PyLong_FromSsize_t(PyDict_GET_SIZE(vocabulary));
-        if (term && number)
-            found = Py_XNewRef(PyDict_SetDefault(vocabulary, term, number));
-        Py_XDECREF(term);
-        Py_XDECREF(number);
-    }
-    else {
-        PyObject *key = PyBytes_FromStringAndSize(run, (Py_ssize_t)size);
-        found = key ? PyObject_GetItem(others, key) : NULL;
-        Py_XDECREF(key);
-    }
-    long value = found ? PyLong_AsLong(found) : -1;
-    Py_XDECREF(found);
-    *code = (int32_t)value;
-    return PyErr_Occurred() ? -1 : 0;
+    long code = number ? PyLong_AsLong(number) : -1;
+    return (int32_t)code;
 }
 
-/* codes(runs, vocabulary, others, text, most, border) -> the codes of all runs of an ASCII text, as bytes of integers of
-   32 bits. Plain words of at most so many letters become terms; `others` has the codes of all other runs. */
+/* The code of a run: the number of its term, or what `several` says for the numbers of its terms. Sets an error. */
+static int32_t find_code(PyObject *vocabulary, PyObject *several, const char *run, size_t size, size_t most)
+{
+    PyObject *found = PyList_New(0), *code = NULL;
+    if (!found || add_run(found, run, (Py_ssize_t)(size < most ? size : most)) < 0)
+        Py_CLEAR(found);
+    for (Py_ssize_t at = 0; found && at < PyList_GET_SIZE(found); at++) {
+        PyObject *number = PyLong_FromSsize_t(PyDict_GET_SIZE(vocabulary));
+        PyObject *held = number ? PyDict_SetDefault(vocabulary, PyList_GET_ITEM(found, at), number) : NULL;
+        Py_XINCREF(held);
+        Py_XDECREF(number);
+        if (!held || PyList_SetItem(found, at, held) < 0)
+            Py_CLEAR(found);
+    }
+    if (found)
+        code = PyList_GET_SIZE(found) == 1 ? Py_NewRef(PyList_GET_ITEM(found, 0)) : PyObject_CallOneArg(several, found);
+    int32_t result = as_code(code);
+    Py_XDECREF(code);
+    Py_XDECREF(found);
+    return result;
+}
+
+/* The code of a run by way of the memo. Sets an error. */
+static int32_t code_of(Runs *held, PyObject *const *args, const char *run, size_t size, size_t most)
+{
+    char last[WORD_MAX + 8] = {0};
+    uint64_t hash;
+    if (run + size + 8 <= PyBytes_AS_STRING(args[4]) + PyBytes_GET_SIZE(args[4]))
+        hash = hash_of(held, run, size);
+    else if (size > WORD_MAX)
+        hash = 0;
+    else
+        hash = hash_of(held, memcpy(last, run, size), size);
+    Place *place = hash ? place_of(held, hash, run, size) : NULL;
+    if (place && place->hash)
+        return place->code;
+    if (grow_runs(held, size) < 0)
+        place = NULL;
+    else
+        place = hash ? place_of(held, hash, run, size) : NULL;
+    if (!place) { /* the memo has no room for it: Python's has */
+        PyObject *key = PyBytes_FromStringAndSize(run, (Py_ssize_t)size);
+        PyObject *number = key ? PyObject_GetItem(args[2], key) : NULL;
+        int32_t code = as_code(number);
+        Py_XDECREF(key);
+        Py_XDECREF(number);
+        return code;
+    }
+    int32_t code = find_code(args[1], args[3], run, size, most);
+    /* Python may have run, and other threads with it: the place may be another one, or taken. */
+    if (!PyErr_Occurred() && grow_runs(held, size) == 0 && (place = place_of(held, hash, run, size)) && !place->hash) {
+        *place = (Place){hash, (uint32_t)held->letters_used, (uint32_t)size, code};
+        memcpy(held->letters + held->letters_used, run, size);
+        held->letters_used += size;
+        held->used++;
+    }
+    return code;
+}
+
+/* codes(runs, vocabulary, others, several, text, most, border) -> the codes of all runs of an ASCII text, as bytes of
+   integers of 32 bits. `several` gives the code of several terms, `others` that of a run which the memo cannot hold. */
 static PyObject *codes(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    if (count != 6 || !PyDict_CheckExact(args[1]) || !PyBytes_CheckExact(args[3]))
-        return PyErr_Format(PyExc_TypeError, "codes takes runs, a vocabulary, other runs, a text, a bound and a code");
+    if (count != 7 || !PyDict_CheckExact(args[1]) || !PyBytes_CheckExact(args[4]))
+        return PyErr_Format(PyExc_TypeError, "codes takes runs, a vocabulary, others, several, a text, a bound, a code");
     Runs *held = PyCapsule_GetPointer(args[0], RUNS);
-    size_t most = PyLong_AsSize_t(args[4]), size = (size_t)PyBytes_GET_SIZE(args[3]), used = 0;
-    long border = PyLong_AsLong(args[5]);
+    size_t most = PyLong_AsSize_t(args[5]), size = (size_t)PyBytes_GET_SIZE(args[4]), used = 0;
+    long border = PyLong_AsLong(args[6]);
     if (PyErr_Occurred())
         return NULL;
-    PyObject *found = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)((size + 1) / 2 * 4 + 4));
-    const char *text = PyBytes_AS_STRING(args[3]);
-    int32_t code = 0;
+    PyObject *found = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)((size + 1) * 4));
+    const char *text = PyBytes_AS_STRING(args[4]);
     for (size_t at = 0, start; found && at < size;) {
-        if (text[at] == BORDER) {
-            code = (int32_t)border;
-            at++;
-        }
-        else if (!is_wordly(text[at])) {
-            at++;
-            continue;
-        }
-        else {
-            for (start = at; at < size && is_wordly(text[at]);)
+        int32_t code = (int32_t)border;
+        if (is_wordly(text[at])) {
+            for (start = at++; is_wordly(text[at]);) /* a zero stands behind the text */
                 at++;
-            uint64_t hash = hash_of(held, text + start, at - start);
-            Place *place = place_of(held, hash, text + start, at - start);
-            if (place && place->hash)
-                code = place->code;
-            else {
-                if (find_code(args[1], args[2], text + start, at - start, most, &code) < 0) {
-                    Py_CLEAR(found);
-                    break;
-                }
-                /* Python ran: the memo may be another one. A run that finds no place stays with Python. */
-                if (grow_runs(held, at - start) == 0 && (place = place_of(held, hash, text + start, at - start))
-                    && !place->hash) {
-                    *place = (Place){hash, (uint32_t)held->letters_used, (uint32_t)(at - start), code};
-                    memcpy(held->letters + held->letters_used, text + start, at - start);
-                    held->letters_used += at - start;
-                    held->used++;
-                }
+            code = code_of(held, args, text + start, at - start, most);
+            if (code == -1 && PyErr_Occurred()) {
+                Py_CLEAR(found);
+                break;
             }
         }
+        else if (text[at++] != BORDER)
+            continue;
         memcpy(PyBytes_AS_STRING(found) + 4 * used++, &code, 4);
     }
     if (found)
@@ -1121,12 +1550,13 @@ failed:
 #define FUNCTION(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 
 static PyMethodDef METHODS[] = {
-    FUNCTION(keep), FUNCTION(same), FUNCTION(terms), FUNCTION(possible), FUNCTION(forms), FUNCTION(harmless), FUNCTION(runs),
-    FUNCTION(codes), FUNCTION(postings), FUNCTION(add), FUNCTION(merge), FUNCTION(add_merged), FUNCTION(best), {"name_hash", name_hash, METH_O, NULL}, {"words", words, METH_O, NULL}, {NULL, NULL, 0, NULL},
+    FUNCTION(keep), FUNCTION(same), FUNCTION(terms), FUNCTION(halves), FUNCTION(possible), FUNCTION(forms), FUNCTION(harmless), FUNCTION(inside), FUNCTION(signature), FUNCTION(runs),
+    FUNCTION(codes), FUNCTION(postings), FUNCTION(add), FUNCTION(merge), FUNCTION(add_merged), FUNCTION(best), {"family", family, METH_O, NULL}, {"name_hash", name_hash, METH_O, NULL}, {"words", words, METH_O, NULL}, {NULL, NULL, 0, NULL},
 };
 
 static int fill(PyObject *module)
 {
+    fill_tables();
     return PyModule_AddIntConstant(module, "INTERFACE", INTERFACE);
 }
 

@@ -12,7 +12,7 @@ from toolcrib.definitions import Fingerprint, JsonObject, Tool, json_chars
 from toolcrib.intake.naming import fold
 from toolcrib.limits import CACHE_CARDS, HIT_DESCRIPTION_MAX_CHARS
 from toolcrib.listing import first_sentence
-from toolcrib.retrieval.signature import compact_schema, write_signature
+from toolcrib.retrieval.signature import build_signature, compact_parameters
 from toolcrib.tokens import estimate_tokens
 
 
@@ -47,8 +47,7 @@ class Cards:
 
 def make_card(tool: Tool) -> Card:
     """The card of a tool, made anew."""
-    schema = tool.parameters
-    signature = write_signature(tool.leaf, schema)
+    signature = build_signature(tool)
     entry: JsonObject = {
         "name": tool.name,
         "source": tool.toolset,
@@ -60,5 +59,5 @@ def make_card(tool: Tool) -> Card:
         entry=entry,
         tokens=estimate_tokens(json_chars(orjson.dumps(entry))),
         twin=(fold(tool.leaf), tool.schema),
-        schema_chars=0 if signature.exact else json_chars(orjson.dumps(compact_schema(schema))),
+        schema_chars=0 if signature.exact else json_chars(orjson.dumps(compact_parameters(tool))),
     )

@@ -12,6 +12,7 @@ import msgspec
 import orjson
 
 from toolcrib.definitions import Json, Tool, Toolset
+from toolcrib.kernel import kernel
 from toolcrib.retrieval.base import Document, Inside
 
 NESTED_MAX_CHARS = 2_000
@@ -80,6 +81,8 @@ _DECODER = msgspec.json.Decoder(_Schema)
 
 def read_inside(schema: bytes) -> Inside:
     """The words of an encoded schema."""
+    if kernel is not None and (found := kernel.inside(schema, _NESTED_MAX_DEPTH, _ENUM_MAX_VALUES)) is not None:
+        return _joined(*found)
     try:
         return _inside(_DECODER.decode(schema))
     except msgspec.ValidationError:  # some keyword holds what it should not: the others still count
@@ -119,10 +122,13 @@ def _inside(schema: _Schema) -> Inside:
     properties = schema.properties
     if not properties:
         return Inside()
-    words = _nested_words(list(properties.values()))
+    return _joined(properties, _nested_words(list(properties.values())))
+
+
+def _joined(parameters: Iterable[str], words: list[str]) -> Inside:
     if sum(map(len, words)) + len(words) > NESTED_MAX_CHARS:
         words = _bounded(words)
-    return Inside(tuple(properties), " ".join(words))
+    return Inside(tuple(parameters), " ".join(words))
 
 
 def _bounded(words: Iterable[str]) -> list[str]:

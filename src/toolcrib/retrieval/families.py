@@ -4,6 +4,7 @@ A query asks for many families that no tool knows: any two neighbouring words ma
 two. So known terms leave marks by family, and one look at them answers for most.
 """
 
+from collections.abc import Iterable
 from itertools import pairwise
 
 from toolcrib.kernel import kernel
@@ -43,6 +44,14 @@ class Families:
         words = [first + second for first, second in pairwise(terms)]
         keyed = [(word, word if word[-1] not in LAST_OF_ENDINGS else family(word)) for word in words]
         return keyed if marks is None else [pair for pair in keyed if marks[hash(pair[1]) & (PLACES - 1)]]
+
+    def halves(self, word: str, places: tuple[int, ...]) -> Iterable[tuple[int, str, str]]:
+        """Places where a word may come apart, with the families of both parts, but where one certainly has no term."""
+        found = kernel.halves(word, places, self._marks.current(len(places))) if kernel is not None else None
+        if found is not None:
+            return found
+        keyed = ((place, family(word[:place]), family(word[place:])) for place in places)
+        return (each for each in keyed if not self.lack(each[1]) and not self.lack(each[2]))
 
     def lack(self, key: str) -> bool:
         """Whether it is certain, at one look, that no term is of this family."""

@@ -67,7 +67,7 @@ class _Runs(dict[bytes, int]):
         """The terms of all runs that have not exactly one, one run after the other."""
         self._ends = array("i", [0])
         self._compiled = kernel.runs(hash(_SEED)) if kernel is not None else None
-        """Remembers all runs; this dictionary those alone that are no plain words."""
+        """Remembers runs instead of this dictionary, but for those of texts that are not all ASCII."""
 
     def codes_of(self, texts: Iterable[Sequence[str]]) -> Numbers:
         """The codes of all runs of all texts, each text ended by a border."""
@@ -76,7 +76,9 @@ class _Runs(dict[bytes, int]):
             if isinstance(part, list):
                 codes += np.fromiter(map(self.__getitem__, part), dtype=np.int32, count=len(part)).tobytes()
             elif kernel is not None and self._compiled is not None:
-                codes += kernel.codes(self._compiled, self._vocabulary, self, part, TERM_MAX_CHARS, _AT_BORDER)
+                codes += kernel.codes(
+                    self._compiled, self._vocabulary, self, self._keep, part, TERM_MAX_CHARS, _AT_BORDER
+                )
             else:
                 runs = ascii_runs(part)
                 codes += np.fromiter(map(self.__getitem__, runs), dtype=np.int32, count=len(runs)).tobytes()

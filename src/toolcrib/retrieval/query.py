@@ -143,14 +143,12 @@ class Weigher:
     def _parted(self, term: str) -> Numbers:
         if len(term) < _SPLIT_MIN_CHARS or not term.isascii():
             return ()
-        lacks, scale = self._families.lack, self._weights.parted
-        for place in _split_places(len(term)):
-            head, tail = term[:place], term[place:]
-            one, other = family(head), family(tail)
-            if not lacks(one) and not lacks(other):
-                first, second = self._forms(head, one, scale), self._forms(tail, other, scale)
-                if first and second:
-                    return first + second
+        scale = self._weights.parted
+        for place, one, other in self._families.halves(term, _split_places(len(term))):
+            first = self._forms(term[:place], one, scale)
+            second = self._forms(term[place:], other, scale) if first else ()
+            if second:
+                return first + second
         return ()
 
     def _misspelt(self, term: str) -> Numbers:
@@ -175,11 +173,14 @@ def standing_in(words: Sequence[Word]) -> list[tuple[Numbers, Numbers]]:
     A document is worth what the word gives it or what the best one of them does, whichever is more, so that listing
     everything that means the same gains nothing (D1).
     """
+    nearby = [word for word in words if word.nearby]
+    if not nearby:
+        return []
     held = {number for word in words for number, _ in word.numbers}
     found: list[tuple[Numbers, Numbers]] = []
-    for word in words:
+    for word in nearby:
         near = word.nearby
-        if near and not all(number not in held for number, _ in near):
+        if not all(number not in held for number, _ in near):
             near = tuple(pair for pair in near if pair[0] not in held)
         if near:
             found.append((near, word.numbers))

@@ -88,6 +88,8 @@ def _edge(values: Floats, limit: int) -> np.float32:
 
 def _shared_out(ranked: Sequence[_Ranked], limit: int) -> tuple[list[Scored], list[Scored]]:
     most = (limit + 1) // 2
+    if len(ranked) <= most:  # no toolset can have more
+        return [(-negative, document) for negative, _, document in ranked], []
     taken: dict[str, int] = {}
     chosen: list[Scored] = []
     held: list[Scored] = []

@@ -110,6 +110,8 @@ def normal_name(name: str) -> str:
 
 def family(term: str) -> str:
     """What the plural and verb forms of one word share; a key, not always a word."""
+    if kernel is not None and (found := kernel.family(term)) is not None:
+        return found
     word = term
     # Most words end in another letter than any ending does.
     if word[-1:] not in LAST_OF_ENDINGS or len(word) < 4 or not word.isascii():
