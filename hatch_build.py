@@ -38,7 +38,6 @@ class KernelHook(BuildHookInterface):
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
 
-
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Takes the place of its own away."""
         if getattr(self, "_folder", ""):

@@ -120,10 +120,15 @@ class AnswerWriter:
         budget = self._budget
         matches: list[JsonObject] = []
         used = estimate_tokens(_size(body)) + 5
+        as_they_are = not (known or several or unavailable)
         for item in shown:
-            match = item.brief() if item.tool.name in known else item.full(unavailable, several=several)
-            # A card of its own size, unless something was added or left out.
-            cost = item.card.tokens if len(match) == len(item.card.entry) else estimate_tokens(_size(match))
+            card = item.card
+            if as_they_are and not item.twins:
+                match, cost = card.entry.copy(), card.tokens
+            else:
+                match = item.brief() if item.tool.name in known else item.full(unavailable, several=several)
+                # A card of its own size, unless something was added or left out.
+                cost = card.tokens if len(match) == len(card.entry) else estimate_tokens(_size(match))
             if matches and used + cost > budget:
                 body["more"] = len(shown) - len(matches)
                 break

@@ -55,6 +55,20 @@ class Catalog:
 
     def get(self, name: str) -> Tool | None:
         """The tool of exactly this exposed name."""
+        return self._asked.get(name) or self._look_up(name)
+
+    @cached_property
+    def _asked(self) -> dict[str, Tool]:
+        """Tools that somebody asked for: mostly the same ones again."""
+        return {}
+
+    def _look_up(self, name: str) -> Tool | None:
+        tool = self._in_toolsets(name)
+        if tool is not None:
+            self._asked[name] = tool
+        return tool
+
+    def _in_toolsets(self, name: str) -> Tool | None:
         head, separator, _ = name.partition(SEPARATOR)
         if separator:
             for toolset in self._by_prefix.get(head, ()):

@@ -198,7 +198,7 @@ class Match(NamedTuple):
 class LexicalIndex:
     """Searchable documents; immutable."""
 
-    __slots__ = ("_analyser", "_documents", "_positions", "_weigher", "postings", "rival")
+    __slots__ = ("_analyser", "_documents", "_positions", "_size", "_weigher", "postings", "rival")
 
     def __init__(
         self,
@@ -218,9 +218,10 @@ class LexicalIndex:
         self._analyser = analyser
         self._weigher = Weigher(analyser=analyser, spelling=spelling, postings=postings, weights=query)
         self.postings = postings
+        self._size = postings.living
 
     def __len__(self) -> int:
-        return self.postings.living
+        return self._size
 
     @property
     def documents(self) -> ByRow:
@@ -229,7 +230,7 @@ class LexicalIndex:
 
     def search(self, query: str, *, limit: int, explain: bool = False) -> Ranking:
         """Ranks the documents for `query`. Never raises, whatever the string."""
-        limit = min(limit, RESULTS_MAX_HITS, len(self))
+        limit = min(limit, RESULTS_MAX_HITS, self._size)
         if limit <= 0:
             return Ranking(hits=(), abstained=False, confidence=0.0)
         match = self.match(query)

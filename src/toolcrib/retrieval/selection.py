@@ -88,8 +88,10 @@ def _edge(values: Floats, limit: int) -> np.float32:
 
 def _shared_out(ranked: Sequence[_Ranked], limit: int) -> tuple[list[Scored], list[Scored]]:
     most = (limit + 1) // 2
-    if len(ranked) <= most:  # no toolset can have more
-        return [(-negative, document) for negative, _, document in ranked], []
+    first = ranked[:limit]
+    # Of so many different toolsets none can have more than its places.
+    if len(first) - len({document.toolset for _, _, document in first}) < most:
+        return [(-negative, document) for negative, _, document in first], []
     taken: dict[str, int] = {}
     chosen: list[Scored] = []
     held: list[Scored] = []
