@@ -10,7 +10,7 @@ JOBS   ?= 2
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-KERNEL := hatch_build.py src/toolcrib/_kernel.c
+KERNEL := hatch_build.py $(wildcard src/kernel/*)
 
 $(READY): requirements-dev.lock pyproject.toml $(KERNEL)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "toolcrib needs Python 3.11 or newer; set PYTHON=/path/to/python3"; exit 2; }

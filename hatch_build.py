@@ -15,8 +15,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = Path("src/toolcrib/_kernel.c")
-FLAGS = ("-O3", "-fPIC", "-fwrapv", "-ffp-contract=off", "-DNDEBUG")
+SOURCES = Path("src/kernel")
+FLAGS = ("-O3", "-fPIC", "-fvisibility=hidden", "-fwrapv", "-ffp-contract=off", "-DNDEBUG")
 
 
 class KernelHook(BuildHookInterface):
@@ -27,10 +27,10 @@ class KernelHook(BuildHookInterface):
         if self.target_name != "wheel":
             return
         name = f"_kernel{sysconfig.get_config_var('EXT_SUFFIX')}"
-        source = Path(self.root) / SOURCE
+        package = Path(self.root) / "src" / "toolcrib"
         self._folder = "" if version == "editable" else tempfile.mkdtemp(prefix="toolcrib-kernel-")
-        folder = Path(self._folder) if self._folder else source.parent
-        reason = compile_kernel(source, folder / name)
+        folder = Path(self._folder) if self._folder else package
+        reason = compile_kernel(Path(self.root) / SOURCES, folder / name)
         if reason:
             self.app.display_warning(f"toolcrib goes on without its compiled kernel: {reason}")
         elif version != "editable":
@@ -44,15 +44,15 @@ class KernelHook(BuildHookInterface):
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def compile_kernel(source: Path, target: Path) -> str:
-    """Compiles the source to the target; the reason, if that could not be done."""
-    reason = _compile(source, target)
+def compile_kernel(sources: Path, target: Path) -> str:
+    """Compiles the sources to the target; the reason, if that could not be done."""
+    reason = _compile(sources, target)
     if reason:
         target.unlink(missing_ok=True)  # one of an older source would be taken for this one
     return reason
 
 
-def _compile(source: Path, target: Path) -> str:
+def _compile(sources: Path, target: Path) -> str:
     if os.environ.get("TOOLCRIB_KERNEL", "").lower() == "off":
         return "TOOLCRIB_KERNEL=off"
     linker = sysconfig.get_config_var("LDSHARED")
@@ -68,7 +68,7 @@ def _compile(source: Path, target: Path) -> str:
     made = target.with_name(f"{target.name}.{os.getpid()}")
     try:
         subprocess.run(  # noqa: S603 - the compiler that Python itself was made with
-            [*command, *flags, f"-I{include}", str(source), "-o", str(made)],
+            [*command, *flags, f"-I{include}", *map(str, sorted(sources.glob("*.c"))), "-o", str(made)],
             check=True,
             capture_output=True,
             text=True,

@@ -606,7 +606,7 @@ def test_a_build_without_a_compiler_says_why_and_fails_nothing(
         monkeypatch.setenv(name, value)
     stale = tmp_path / "_kernel.so"
     stale.write_bytes(b"of an older source")
-    reason = hatch_build.compile_kernel(ROOT / hatch_build.SOURCE, stale)
+    reason = hatch_build.compile_kernel(ROOT / hatch_build.SOURCES, stale)
     assert said in reason
     assert "\n" not in reason
     assert list(tmp_path.iterdir()) == []

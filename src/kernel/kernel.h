@@ -1,0 +1,107 @@
+/* The inner loops of Toolcrib that Python cannot run fast enough: optional, and never another answer than Python's.
+
+   `toolcrib.kernel` says what is here and who uses it; the Python beside each use is the reference. Rules of these files:
+   - No function lets Python code run while it looks into somebody's containers: only exact built-in types are walked,
+     leaves are compared by value in C. The interpreter's lock is held throughout, so no thread can change them either.
+   - Depth and size of what is walked are bounded; whatever is not plain is handed back to the reference.
+   - Numbers are added, multiplied and compared in the order and the width in which numpy does it (build with
+     -ffp-contract=off): sums are the same bits. */
+
+#ifndef TOOLCRIB_KERNEL_H
+#define TOOLCRIB_KERNEL_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <float.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0
+#error "floats are not computed in their own width here: sums would be other bits"
+#endif
+
+/* A row of addresses that grows. */
+typedef struct {
+    void **at;
+    Py_ssize_t used, room;
+} Row;
+
+/* Puts one more at the end: 1, or -1 with an error set. */
+int put(Row *row, void *value);
+
+/* What bytes are. */
+enum { LOWER = 1, UPPER = 2, DIGIT = 4, UNDERSCORE = 8, IN_RUN = 16, STOP = 32, HEX = 64 };
+
+extern unsigned char KINDS[256];
+void fill_tables(void);
+
+static inline int is_a(int kinds, char c) { return KINDS[(unsigned char)c] & kinds; }
+static inline int is_lower(char c) { return is_a(LOWER, c); }
+static inline int is_upper(char c) { return is_a(UPPER, c); }
+static inline int is_digit(char c) { return is_a(DIGIT, c); }
+static inline int is_wordly(char c) { return is_a(LOWER | UPPER | DIGIT, c); }
+static inline char lower_of(char c) { return is_upper(c) ? (char)(c + 32) : c; }
+
+#define WORD_MAX 256 /* characters, more than a term may have */
+
+/* The characters of an ASCII text; NULL for any other object. */
+static inline const char *ascii_of(PyObject *text, Py_ssize_t *size)
+{
+    if (!PyUnicode_CheckExact(text) || !PyUnicode_IS_COMPACT_ASCII(text))
+        return NULL;
+    *size = PyUnicode_GET_LENGTH(text);
+    return (const char *)PyUnicode_DATA(text);
+}
+
+/* Puts an object at the end of a list and lets it go: 0, or -1 with an error set, as for no object. */
+static inline int append(PyObject *list, PyObject *item)
+{
+    int failed = !item || PyList_Append(list, item) < 0;
+    Py_XDECREF(item);
+    return failed ? -1 : 0;
+}
+
+/* The terms of one run of letters and digits: its parts that are longer than a letter, and the whole. */
+int add_run(PyObject *found, const char *run, Py_ssize_t size);
+
+/* A few short words to be looked for. */
+#define WORDS "toolcrib.words"
+#define WATCHED 64
+#define WATCHED_CHARS 24
+
+typedef struct {
+    uint32_t sizes[256]; /* by first letter, which lengths there are */
+    int used;
+    struct {
+        char letters[WATCHED_CHARS];
+        int size;
+    } words[WATCHED];
+} Watched;
+
+int is_one_of(const Watched *watched, const char *word, size_t size);
+
+/* What Python calls. */
+#define FAST(name) PyObject *name(PyObject *module, PyObject *const *args, Py_ssize_t count)
+#define SINGLE(name) PyObject *name(PyObject *module, PyObject *given)
+
+FAST(keep);
+FAST(same);
+FAST(terms);
+FAST(halves);
+FAST(possible);
+FAST(forms);
+FAST(harmless);
+FAST(inside);
+FAST(signature);
+FAST(runs);
+FAST(codes);
+FAST(postings);
+FAST(add);
+FAST(merge);
+FAST(add_merged);
+FAST(best);
+SINGLE(family);
+SINGLE(name_hash);
+SINGLE(words);
+
+#endif

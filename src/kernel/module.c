@@ -1,0 +1,45 @@
+/* The module: its functions, and the number of their interface. */
+
+#include "kernel.h"
+
+#define INTERFACE 6 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
+
+static PyMethodDef METHODS[] = {
+    {"keep", (PyCFunction)(void (*)(void))keep, METH_FASTCALL, NULL},
+    {"same", (PyCFunction)(void (*)(void))same, METH_FASTCALL, NULL},
+    {"terms", (PyCFunction)(void (*)(void))terms, METH_FASTCALL, NULL},
+    {"halves", (PyCFunction)(void (*)(void))halves, METH_FASTCALL, NULL},
+    {"possible", (PyCFunction)(void (*)(void))possible, METH_FASTCALL, NULL},
+    {"forms", (PyCFunction)(void (*)(void))forms, METH_FASTCALL, NULL},
+    {"harmless", (PyCFunction)(void (*)(void))harmless, METH_FASTCALL, NULL},
+    {"inside", (PyCFunction)(void (*)(void))inside, METH_FASTCALL, NULL},
+    {"signature", (PyCFunction)(void (*)(void))signature, METH_FASTCALL, NULL},
+    {"runs", (PyCFunction)(void (*)(void))runs, METH_FASTCALL, NULL},
+    {"codes", (PyCFunction)(void (*)(void))codes, METH_FASTCALL, NULL},
+    {"postings", (PyCFunction)(void (*)(void))postings, METH_FASTCALL, NULL},
+    {"add", (PyCFunction)(void (*)(void))add, METH_FASTCALL, NULL},
+    {"merge", (PyCFunction)(void (*)(void))merge, METH_FASTCALL, NULL},
+    {"add_merged", (PyCFunction)(void (*)(void))add_merged, METH_FASTCALL, NULL},
+    {"best", (PyCFunction)(void (*)(void))best, METH_FASTCALL, NULL},
+    {"family", family, METH_O, NULL},
+    {"name_hash", name_hash, METH_O, NULL},
+    {"words", words, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static int fill(PyObject *module)
+{
+    fill_tables();
+    return PyModule_AddIntConstant(module, "INTERFACE", INTERFACE);
+}
+
+static PyModuleDef_Slot SLOTS[] = {{Py_mod_exec, (void *)fill}, {0, NULL}};
+
+static struct PyModuleDef MODULE = {
+    PyModuleDef_HEAD_INIT, .m_name = "_kernel", .m_size = 0, .m_methods = METHODS, .m_slots = SLOTS,
+};
+
+PyMODINIT_FUNC PyInit__kernel(void)
+{
+    return PyModuleDef_Init(&MODULE);
+}
