@@ -16,7 +16,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCES = Path("src/kernel")
-FLAGS = ("-O3", "-fPIC", "-fvisibility=hidden", "-fwrapv", "-ffp-contract=off", "-DNDEBUG")
+FLAGS = ("-O3", "-fPIC", "-fvisibility=hidden", "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-DNDEBUG")
 
 
 class KernelHook(BuildHookInterface):
@@ -68,7 +68,7 @@ def _compile(sources: Path, target: Path) -> str:
     made = target.with_name(f"{target.name}.{os.getpid()}")
     try:
         subprocess.run(  # noqa: S603 - the compiler that Python itself was made with
-            [*command, *flags, f"-I{include}", *map(str, sorted(sources.glob("*.c"))), "-o", str(made)],
+            [*command, *flags, f"-I{include}", *map(str, sorted(sources.glob("*.c"))), "-o", str(made), "-lm"],
             check=True,
             capture_output=True,
             text=True,

@@ -43,6 +43,15 @@ def codes(
     most: int,
     border: int,
 ) -> bytes: ...
+def impacts(
+    numbers: NDArray[np.int32],
+    places: NDArray[np.int32],
+    each: NDArray[np.float64],
+    fields: int,
+    coverage: float,
+    saturation: float,
+    scale: float,
+) -> tuple[bytes, bytes, bytes]: ...
 def postings(
     rows: int,
     starts: NDArray[np.int32],

@@ -170,6 +170,16 @@ class Analyser:
         numbers, places = self._numbering.numbers(map(_texts, batch))
         lengths = np.bincount(places, minlength=len(batch) * len(FIELDS))
         each = self._worth(lengths.reshape(len(batch), -1)).ravel()
+        scale = _CODES * (1.0 + self._weights.coverage) ** -0.5
+        if kernel is not None:
+            shape = self._weights.coverage, self._weights.saturation, scale
+            sizes, terms, codes = kernel.impacts(numbers, places, each, len(FIELDS), *shape)
+            return Stretch(
+                sizes=np.frombuffer(sizes, dtype=np.int64),
+                terms=np.frombuffer(terms, dtype=np.int32),
+                codes=np.frombuffer(codes, dtype=np.uint8),
+                names=_name_hashes(batch),
+            )
         bits = max(_TERM_BITS, len(self.vocabulary).bit_length())
         # In 32 bits as long as they suffice: sorting takes half the time.
         wide = np.int32 if bits == _TERM_BITS else np.int64
@@ -184,7 +194,6 @@ class Analyser:
         rows = rows[groups]
         # The name is field 0, so a term of the name has its group begin with it.
         cover = np.where(fields[groups] == 0, self._weights.coverage / np.maximum(named, 1)[rows], 0.0)
-        scale = _CODES * (1.0 + self._weights.coverage) ** -0.5
         codes = (scale * np.sqrt(sums / (self._weights.saturation + sums) + cover) + 0.5).astype(np.uint8)
         terms = (keys[groups] >> _FIELD_BITS) & ((1 << bits) - 1)
         sizes = np.bincount(rows, minlength=len(batch))
