@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import example, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
 
+from toolcrib import alongside
 from toolcrib import kernel as kernel_module
 from toolcrib.errors import DefinitionError
 from toolcrib.intake import glance, screening
@@ -34,6 +36,7 @@ from toolcrib.retrieval import (
     text,
 )
 from toolcrib.retrieval.analysis import default_weights
+from toolcrib.retrieval.base import PlainDocument
 
 ROOT = Path(__file__).parents[1]
 compiled = pytest.mark.skipif(kernel is None, reason="the kernel is not in use")
@@ -505,6 +508,63 @@ def test_screening_finds_the_same(description: str, name: str) -> None:
 
 
 @compiled
+@thorough
+@given(st.lists(st.integers(300, 303), max_size=6), st.lists(st.integers(300, 303), max_size=6))
+def test_two_tuples_have_the_same_ends_in_common(one: list[int], other: list[int]) -> None:
+    things = {number: object() for number in range(300, 304)}
+    first, second = tuple(things[number] for number in one), tuple(things[number] for number in other)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alongside, "kernel", None)
+        expected = alongside.common_ends(first, second)
+    assert alongside.common_ends(first, second) == expected
+
+
+@st.composite
+def texts(draw: Any) -> PlainDocument:
+    words = st.lists(st.sampled_from(["list", "Issues", "readFile", "of", "the", "s3", "né"]), max_size=9).map(" ".join)
+    leaf, toolset, description, nested = (draw(words) for _ in range(4))
+    parameters, aliases = (tuple(draw(st.lists(words, max_size=3))) for _ in range(2))
+    return PlainDocument(
+        key="k",
+        digest="d",
+        leaf=leaf,
+        toolset=toolset,
+        description=description * draw(st.integers(1, 90)),
+        parameters=parameters,
+        nested=nested,
+        aliases=aliases,
+    )
+
+
+@compiled
+@thorough
+@given(st.lists(texts(), max_size=5))
+def test_documents_have_the_same_terms_with_the_same_impacts(batch: list[PlainDocument]) -> None:
+    def told() -> Any:
+        held = analysis.Analyser(default_weights()).analyse(batch)
+        return [(part.dtype, part.tobytes()) for part in (held.sizes, held.terms, held.codes, held.names)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (analysis, numbering, text):
+            patch.setattr(module, "kernel", None)
+        expected = told()
+    assert told() == expected
+
+
+@compiled
+def test_numbers_and_places_out_of_bounds_are_refused() -> None:
+    assert kernel is not None
+    good, each = np.zeros(2, np.int32), np.ones(6)
+    for numbers, places, worth, fields in (
+        (good - 1, good, each, 6), (good, good - 1, each, 6), (good, good + 6, each, 6), (good[:1], good, each, 6),
+        (good, good, each[:5], 6), (good, good, each, 0), (good, good, each, 9), (good + (1 << 29), good, each, 6),
+        (good.astype(np.int64), good, each, 6), (good, good, each.astype(np.float32), 6), ([0], good, each, 6),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, TypeError)):
+            kernel.impacts(numbers, places, worth, fields, 0.6, 1.2, 200.0)
+
+
+@compiled
 def test_searching_leaks_nothing() -> None:
     assert kernel is not None
     word = "".join(("some", "words", "here"))
@@ -519,6 +579,7 @@ def test_searching_leaks_nothing() -> None:
     try:
         for turn in range(400):
             if turn == 100:
+                gc.collect()
                 held = tracemalloc.get_traced_memory()[0]
             kernel.terms("createIssue in " + word, 64)
             kernel.possible([word, word], None)
@@ -528,6 +589,10 @@ def test_searching_leaks_nothing() -> None:
             kernel.family(word + "s")
             kernel.halves(word, (1, 5), None)
             kernel.name_hash(word)
+            kernel.common_ends((word, array), (word,))
+            kernel.impacts(np.zeros(9, np.int32), np.zeros(9, np.int32), np.ones(6), 6, 0.6, 1.2, 200.0)
+            with suppress(ValueError):
+                kernel.impacts(np.zeros(9, np.int32), np.zeros(9, np.int32) - 1, np.ones(6), 6, 0.6, 1.2, 200.0)
             watched = kernel.words([b"not", b"type"])
             kernel.harmless(word.encode(), watched, 20)
             kernel.inside(schema, 6, 20)
@@ -544,6 +609,7 @@ def test_searching_leaks_nothing() -> None:
             kernel.add(segment, array, [(0, 1.0)])
             kernel.add_merged(segment, array, kernel.merge(segment, ((0, 1.0),), ((0, 0.5),)))
         segment = watched = None
+        gc.collect()
         assert tracemalloc.get_traced_memory()[0] - held < 2_000
     finally:
         tracemalloc.stop()

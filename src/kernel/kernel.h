@@ -95,6 +95,7 @@ FAST(inside);
 FAST(signature);
 FAST(runs);
 FAST(codes);
+FAST(common_ends);
 FAST(impacts);
 FAST(postings);
 FAST(add);

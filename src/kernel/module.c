@@ -2,7 +2,7 @@
 
 #include "kernel.h"
 
-#define INTERFACE 7 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
+#define INTERFACE 8 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
 
 static PyMethodDef METHODS[] = {
     {"keep", (PyCFunction)(void (*)(void))keep, METH_FASTCALL, NULL},
@@ -16,6 +16,7 @@ static PyMethodDef METHODS[] = {
     {"signature", (PyCFunction)(void (*)(void))signature, METH_FASTCALL, NULL},
     {"runs", (PyCFunction)(void (*)(void))runs, METH_FASTCALL, NULL},
     {"codes", (PyCFunction)(void (*)(void))codes, METH_FASTCALL, NULL},
+    {"common_ends", (PyCFunction)(void (*)(void))common_ends, METH_FASTCALL, NULL},
     {"impacts", (PyCFunction)(void (*)(void))impacts, METH_FASTCALL, NULL},
     {"postings", (PyCFunction)(void (*)(void))postings, METH_FASTCALL, NULL},
     {"add", (PyCFunction)(void (*)(void))add, METH_FASTCALL, NULL},

@@ -43,6 +43,7 @@ def codes(
     most: int,
     border: int,
 ) -> bytes: ...
+def common_ends(first: tuple[object, ...], second: tuple[object, ...]) -> tuple[int, int]: ...
 def impacts(
     numbers: NDArray[np.int32],
     places: NDArray[np.int32],

@@ -11,6 +11,8 @@ from operator import is_
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
+from toolcrib.kernel import kernel
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -46,6 +48,8 @@ class Alongside(Generic[K, V]):
 
 def common_ends(first: tuple[object, ...], second: tuple[object, ...]) -> tuple[int, int]:
     """How many objects at the start and at the end are the same ones."""
+    if kernel is not None:
+        return kernel.common_ends(first, second)
     head = _common(first, second)
     return head, min(_common(first[::-1], second[::-1]), min(len(first), len(second)) - head)
 
