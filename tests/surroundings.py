@@ -19,9 +19,13 @@ _NAMES = frozenset({
     "CLAUDE_CONFIG_DIR", "CODEX_HOME", "HERMES_HOME", "BROWSER", "TZ",
 })  # fmt: skip
 
+_KERNEL = "TOOLCRIB_KERNEL"
+
 
 def leave_outside(environ: MutableMapping[str, str]) -> None:
     """Takes away what no test may hang on."""
     for name in list(environ):
+        if name == _KERNEL:  # with and without it the suite must pass alike
+            continue
         if name.upper() in _NAMES or name.startswith(_PREFIXES):
             del environ[name]

@@ -403,6 +403,7 @@ def test_runs_that_somebody_made_collide_stay_with_python_and_get_their_codes() 
         codes = np.frombuffer(found, dtype=np.int32).tolist()
         assert codes == [7] * 32 + [int(run[1:]) for run in colliding[32:]]
     assert asked == colliding[32:] * 2
+    assert kernel.run_count(memo) == 32
 
 
 KEYWORDS = st.sampled_from(

@@ -104,6 +104,7 @@ FAST(add_merged);
 FAST(best);
 SINGLE(family);
 SINGLE(name_hash);
+SINGLE(run_count);
 SINGLE(words);
 
 #endif

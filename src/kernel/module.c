@@ -2,7 +2,7 @@
 
 #include "kernel.h"
 
-#define INTERFACE 8 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
+#define INTERFACE 9 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
 
 static PyMethodDef METHODS[] = {
     {"keep", (PyCFunction)(void (*)(void))keep, METH_FASTCALL, NULL},
@@ -25,6 +25,7 @@ static PyMethodDef METHODS[] = {
     {"best", (PyCFunction)(void (*)(void))best, METH_FASTCALL, NULL},
     {"family", family, METH_O, NULL},
     {"name_hash", name_hash, METH_O, NULL},
+    {"run_count", run_count, METH_O, NULL},
     {"words", words, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -43,7 +43,14 @@ FAST(runs)
     return capsule;
 }
 
-/* At least eight bytes can be read from the run on. */
+/* run_count(runs) -> how many runs the memo holds. */
+PyObject *run_count(PyObject *module, PyObject *memo)
+{
+    Runs *held = PyCapsule_GetPointer(memo, RUNS);
+    return held ? PyLong_FromSize_t(held->used) : NULL;
+}
+
+/* At least eight bytes behind the run can be read. */
 static uint64_t hash_of(const Runs *held, const char *run, size_t size)
 {
     uint64_t hash = held->seed ^ (size * 0x9e3779b97f4a7c15u), word;

@@ -19,7 +19,7 @@ else:
     except ImportError:
         compiled = None
 
-_INTERFACE = 8
+_INTERFACE = 9
 """Raised with every change of what the functions take or give: a file compiled from other sources is not used."""
 
 _switched_off = os.environ.get("TOOLCRIB_KERNEL", "").lower() == "off"

@@ -3,10 +3,12 @@
 import random
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolcrib.limits import FIELD_MAX_RUNS, TERM_MAX_CHARS
+from toolcrib.retrieval import numbering as numbering_module
 from toolcrib.retrieval.forward import NAMES, Stretch
 from toolcrib.retrieval.numbering import Numbering
 from toolcrib.retrieval.postings import build_segment, read_rows
@@ -60,3 +62,18 @@ def test_postings_give_back_what_went_into_them_for_any_rows_in_any_order() -> N
             assert taken.terms.tolist() == [term for place in given for term in batch[place]]
             assert taken.codes.tolist() == [term * 5 for place in given for term in batch[place]]
             assert taken.names.tolist() == [names[place].tolist() for place in given]
+
+
+def test_written_forms_are_forgotten_when_they_have_become_many_and_terms_keep_their_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(numbering_module, "RUN_MEMO_MAX_RUNS", 50)
+    held = Numbering()
+    first = words_of(held, [("alpha readFile",)])
+    words_of(held, [(" ".join(f"word{number} {'x' * number}" for number in range(1, 60)),)])
+    assert held._runs.held > 50
+    held.rest()
+    assert held._runs.held < 5
+    known = dict(held.vocabulary)
+    assert words_of(held, [("alpha readFile",)]) == first
+    assert held.vocabulary == known

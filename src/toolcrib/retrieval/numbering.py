@@ -51,7 +51,7 @@ class Numbering:
 
     def rest(self) -> None:
         """Forgets written forms if they have become many; terms keep their numbers."""
-        if len(self._runs) > RUN_MEMO_MAX_RUNS:
+        if self._runs.held > RUN_MEMO_MAX_RUNS:
             self._runs = _Runs(self.vocabulary)
 
 
@@ -68,6 +68,13 @@ class _Runs(dict[bytes, int]):
         self._ends = array("i", [0])
         self._compiled = kernel.runs(hash(_SEED)) if kernel is not None else None
         """Remembers runs instead of this dictionary, but for those of texts that are not all ASCII."""
+
+    @property
+    def held(self) -> int:
+        """How many runs are remembered."""
+        return len(self) + (
+            kernel.run_count(self._compiled) if kernel is not None and self._compiled is not None else 0
+        )
 
     def codes_of(self, texts: Iterable[Sequence[str]]) -> Numbers:
         """The codes of all runs of all texts, each text ended by a border."""
