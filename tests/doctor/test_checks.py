@@ -14,6 +14,7 @@ from toolcrib.doctor.checks import (
     check_clients,
     check_config,
     check_gate,
+    check_kernel,
     check_pins,
     check_reranker,
     check_retrieval,
@@ -205,3 +206,8 @@ def test_a_client_is_wrong_only_if_the_way_back_is_lost_or_its_file_unreadable()
     assert [check.state for check in checks] == ["note", "ok", "note", "wrong", "wrong"]
     assert checks[0].action == "toolcrib install cursor --dry-run"
     assert [check.state for check in check_clients(())] == ["note"]
+
+
+def test_the_kernel_is_told_of_and_doing_without_is_no_fault() -> None:
+    assert check_kernel(account="compiled kernel in use").text == "Compiled kernel in use."
+    assert check_kernel(account="without the compiled kernel: it was not built").state == "ok"

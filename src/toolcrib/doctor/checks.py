@@ -19,7 +19,9 @@ from toolcrib.limits import CLIENT_NAME_MAX_CHARS, CLIENT_TOOLS_MAX, DOCTOR_ITEM
 from toolcrib.retrieval.encoder_fill import FillState
 from toolcrib.settings import PinMode, ScreeningMode
 
-Section = Literal["configuration", "servers", "gate", "retrieval", "pins", "screening", "definitions", "clients"]
+Section = Literal[
+    "configuration", "servers", "gate", "retrieval", "kernel", "pins", "screening", "definitions", "clients"
+]
 State = Literal["ok", "note", "wrong"]
 
 _SERVERS = "mcpServers."
@@ -203,7 +205,7 @@ def check_retrieval(*, configured: str, unavailable: str | None, encoder: FillSt
 
 def check_kernel(*, account: str) -> Check:
     """Whether the compiled kernel is in use: worth knowing, and no fault where it is not."""
-    return Check(section="retrieval", state="ok", text=f"{account[0].upper()}{account[1:]}.")
+    return Check(section="kernel", state="ok", text=f"{account[0].upper()}{account[1:]}.")
 
 
 def _check_encoder(state: FillState) -> Check:
