@@ -64,8 +64,9 @@ def _compile(sources: Path, target: Path) -> str:
     words = shlex.split(linker)
     command = [*shlex.split(os.environ.get("CC", "")), *words[1:]] if os.environ.get("CC") else words
     flags = (*FLAGS, *shlex.split(os.environ.get("TOOLCRIB_CFLAGS", "")))
-    # To a name of its own first: the old file may be in use by a running process.
-    made = target.with_name(f"{target.name}.{os.getpid()}")
+    # To a name of its own first: the old file may be in use by a running process. It ends as the other does, so that
+    # what a killed build leaves behind is no part of any package.
+    made = target.with_name(f".{os.getpid()}{target.name}")
     try:
         subprocess.run(  # noqa: S603 - the compiler that Python itself was made with
             [*command, *flags, f"-I{include}", *map(str, sorted(sources.glob("*.c"))), "-o", str(made), "-lm"],

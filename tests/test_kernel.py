@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import json
 import math
 import os
 import subprocess
@@ -289,20 +290,33 @@ def test_the_best_of_many_rows_are_the_same_whatever_the_limit() -> None:
         assert kernel.best(array, limit) == selection._best(array, limit)
 
 
+def closed(*numbers: int) -> Any:
+    """An array that nobody can write to."""
+    array = np.array(numbers, np.int32)
+    array.setflags(write=False)
+    return array
+
+
 @compiled
 def test_arrays_that_do_not_belong_together_are_refused() -> None:
     assert kernel is not None
-    starts, rows, codes = np.array([0, 1], np.int32), np.array([0], np.int32), np.array([7], np.uint8)
+    starts, rows, codes = closed(0, 1), closed(0), np.array([7], np.uint8)
     impacts = np.zeros(256, np.float32)
+    wide = starts.astype(np.int64)
+    wide.setflags(write=False)
     good = kernel.postings(1, starts, rows, codes, impacts)
     for wrong in (
-        (1, starts, np.array([1], np.int32), codes, impacts),
-        (1, starts, np.array([-1], np.int32), codes, impacts),
-        (1, np.array([0, 2], np.int32), rows, codes, impacts),
-        (1, np.array([1, 0], np.int32), rows, codes, impacts),
+        (1, starts, closed(1), codes, impacts),
+        (1, starts, closed(-1), codes, impacts),
+        (1, closed(0, 2), rows, codes, impacts),
+        (1, closed(1, 0), rows, codes, impacts),
         (1, starts, rows, codes, impacts[:9]),
-        (1, starts.astype(np.int64), rows, codes, impacts),
+        (1, wide, rows, codes, impacts),
         (-1, starts, rows, codes, impacts),
+        (1 << 31, starts, rows, codes, impacts),
+        (1 << 62, starts, rows, codes, impacts),
+        (1, starts.copy(), rows, codes, impacts),
+        (1, starts, rows.copy(), codes, impacts),
         (1, [0], rows, codes, impacts),
     ):
         with pytest.raises((ValueError, TypeError, BufferError)):
@@ -439,6 +453,7 @@ SCHEMAS = st.recursive(
     max_leaves=25,
 )
 PARAMETERS = st.dictionaries(st.sampled_from(["a", "b_c", "né", "id", 'q"', "a" * 300, "b" * 290]), SCHEMAS, max_size=5)
+SIGNED: Any = (signature._KNOWN_WORDS, signature._SIMPLE_WORDS, signature._PLAIN)
 OBJECTS = st.fixed_dictionaries(
     {},
     optional={
@@ -456,6 +471,46 @@ OBJECTS = st.fixed_dictionaries(
 @given(OBJECTS | SCHEMAS)
 def test_a_schema_has_the_same_words(schema: Any) -> None:
     assert documents.read_inside(orjson.dumps(schema)) == documents.inside_of(schema)
+
+
+def nest(keywords: tuple[str, ...]) -> Any:
+    schema: Any = {"description": "innermost", "enum": ["z"]}
+    for keyword in keywords:
+        inner = {"properties": {"p": schema}, "items": schema}.get(keyword, [schema, True])
+        schema = {keyword: inner, "description": f"around {keyword}"}
+    return {"properties": {"r": schema}}
+
+
+@compiled
+@thorough
+@given(st.lists(st.sampled_from(["properties", "items", "anyOf", "oneOf", "allOf"]), min_size=3, max_size=9).map(tuple))
+def test_a_schema_has_the_same_words_however_deep_it_is(keywords: tuple[str, ...]) -> None:
+    schema = nest(keywords)
+    assert documents.read_inside(orjson.dumps(schema)) == documents.inside_of(schema)
+
+
+@compiled
+@thorough
+@given(OBJECTS)
+@example({"properties": {"a": {"type": "string"}}, "required": ["a"]})
+def test_json_with_blanks_in_it_is_left_to_the_reference(schema: Any) -> None:
+    assert kernel is not None
+    for blanks in ({}, {"indent": 1}, {"indent": "\t"}):
+        encoded = json.dumps(schema, ensure_ascii=False, **blanks).encode()
+        assert documents.read_inside(encoded) == documents.inside_of(schema)
+        if b" " in encoded or b"\n" in encoded:
+            assert kernel.signature("t", encoded, *SIGNED, 600) is None
+
+
+@compiled
+def test_parameters_that_are_required_time_and_again_are_left_to_the_reference() -> None:
+    assert kernel is not None
+    schema = {"properties": {"a": {"type": "string"}, "b": {"type": "null"}}, "required": ["b", "a"]}
+    assert kernel.signature("t", orjson.dumps(schema), *SIGNED, 600) == "t(a: str, b: null)"
+    again = {**schema, "required": ["b", "b", "a"]}
+    assert kernel.signature("t", orjson.dumps(again), *SIGNED, 600) is None
+    tool = freeze_tool({"name": "t", "inputSchema": again}, toolset="t", origin="mcp")
+    assert signature.build_signature(tool) == signature.Signature("t(a: str, b: null)", exact=True)
 
 
 @compiled
@@ -553,6 +608,37 @@ def test_documents_have_the_same_terms_with_the_same_impacts(batch: list[PlainDo
 
 
 @compiled
+@pytest.mark.parametrize(
+    "worth", [(1.0, 1e16, -1e16, 0.5, 0.5, 0.5), (1e16, 1.0, 1.0, -1e16, 3.0, 0.5), (1.0, 1e16, 1.0, -1e16, 1.0, 9.0)]
+)
+def test_what_a_term_is_worth_in_many_fields_is_added_in_the_same_order(
+    worth: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Numbers of which the order decides the sum: with those of real fields it decides the last bit.
+    monkeypatch.setattr(analysis.Analyser, "_worth", lambda self, lengths: np.tile(worth, (len(lengths), 1)))
+    batch = [
+        PlainDocument(
+            key="k",
+            digest="d",
+            leaf=held[0],
+            toolset=held[1],
+            description=held[2],
+            parameters=(held[3],),
+            nested=held[4],
+            aliases=(held[5],),
+        )
+        for held in (["it"] * size + [""] * (6 - size) for size in range(7))
+    ]
+
+    def told() -> list[int]:
+        return analysis.Analyser(default_weights()).analyse(batch).codes.tolist()
+
+    found = told()
+    monkeypatch.setattr(analysis, "kernel", None)
+    assert found == told()
+
+
+@compiled
 def test_numbers_and_places_out_of_bounds_are_refused() -> None:
     assert kernel is not None
     good, each = np.zeros(2, np.int32), np.ones(6)
@@ -602,8 +688,8 @@ def test_searching_leaks_nothing() -> None:
             kernel.codes(kernel.runs(turn), {word: 3}, {}, len, f"{word} {word}X{turn} w{turn}".encode(), 64, -1)
             segment = kernel.postings(
                 50,
-                np.array([0, 50], np.int32),
-                np.arange(50, dtype=np.int32),
+                closed(0, 50),
+                closed(*range(50)),
                 np.ones(50, np.uint8),
                 np.ones(256, np.float32),
             )
@@ -627,6 +713,81 @@ def in_fresh_process(script: str, **environ: str) -> str:
 def test_one_variable_switches_the_kernel_off_and_the_account_says_so() -> None:
     script = "from toolcrib.kernel import account, kernel; print(kernel, account())"
     assert in_fresh_process(script, TOOLCRIB_KERNEL="off") == "None without the compiled kernel: TOOLCRIB_KERNEL=off"
+
+
+def test_a_kernel_that_is_switched_off_is_not_even_loaded() -> None:
+    script = "import sys, toolcrib.retrieval.text; print('toolcrib._kernel' in sys.modules)"
+    assert in_fresh_process(script, TOOLCRIB_KERNEL="off") == "False"
+
+
+WITHOUT_MEMORY = """
+import gc, sys, _testcapi
+import numpy as np, orjson
+from toolcrib.kernel import kernel
+from toolcrib.retrieval import signature
+
+class Others(dict):
+    def __missing__(self, run):
+        return 5
+
+def closed(*numbers):
+    array = np.array(numbers, np.int32)
+    array.setflags(write=False)
+    return array
+
+signed = signature._KNOWN_WORDS, signature._SIMPLE_WORDS, signature._PLAIN
+schema = orjson.dumps({"properties": {"a": {"description": "x", "anyOf": [{"properties": {"q": {"enum": ["w"]}}}]}}})
+simple = orjson.dumps({"properties": {"a": {"type": "string"}, "b": {"type": "null"}}, "required": ["b"]})
+values = [{str(number): [number, {"x": 1.5}]} for number in range(400)]
+arrays = closed(0, 50), closed(*range(50)), np.ones(50, np.uint8), np.ones(256, np.float32)
+numbers, each, scores = np.zeros(900, np.int32), np.ones(6), np.arange(1, 301, dtype=np.float32)
+text = " ".join(f"fooBar{number} w{number} {'q' * number}" for number in range(60)).encode()
+vocabulary, watched, seed = {"walk": 1, "walks": 2}, [b"not", b"type"], hash("seed")
+calls = [
+    lambda: kernel.keep(values, lambda value: b"", 1 << 18),
+    lambda: kernel.terms("createIssue in someWords", 64),
+    lambda: kernel.possible(["abc", "defs", "xing"], None),
+    lambda: kernel.halves("someswords", (3, 5), None),
+    lambda: kernel.forms(vocabulary, "walk"),
+    lambda: kernel.words(watched),
+    lambda: kernel.inside(schema, 6, 20),
+    lambda: kernel.signature("t", simple, *signed, 600),
+    lambda: kernel.codes(kernel.runs(seed), {}, Others(), lambda several: -7, text, 64, -1),
+    lambda: kernel.impacts(numbers, numbers, each, 6, 0.6, 1.2, 200.0),
+    lambda: kernel.merge(kernel.postings(50, *arrays), ((0, 1.0),), ((0, 0.5),)),
+    lambda: kernel.best(scores, 9),
+]
+
+def tried(call, at):
+    _testcapi.set_nomemory(at, at + 1)
+    try:
+        call()
+    except MemoryError:
+        return True
+    finally:
+        _testcapi.remove_mem_hooks()
+    return False
+
+for number, call in enumerate(calls):
+    failed = 0
+    for at in range(1, 40):
+        failed += tried(call, at)
+        gc.collect()
+        before = sys.getallocatedblocks()
+        for _ in range(15):
+            tried(call, at)
+        gc.collect()
+        assert sys.getallocatedblocks() - before < 10, (number, at)
+    assert failed, number
+print("all", len(calls))
+"""
+
+
+@compiled
+def test_memory_that_runs_out_anywhere_is_an_error_that_leaks_nothing() -> None:
+    if not hasattr(pytest.importorskip("_testcapi"), "set_nomemory"):
+        pytest.skip("this Python cannot pretend that its memory runs out")
+    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == "all 12"
 
 
 def test_a_kernel_of_other_sources_is_not_used() -> None:

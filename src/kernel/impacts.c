@@ -40,15 +40,21 @@ static size_t weigh(const uint32_t *keys, size_t size, const double *each, Shape
     for (size_t at = 0; at < size;) {
         uint32_t term = keys[at] >> FIELD_BITS;
         /* The name is field 0, so a term of the name begins with it. */
-        double sum = 0.0, cover = keys[at] & ((1 << FIELD_BITS) - 1) ? 0.0 : shape.coverage / (double)(named ? named : 1);
-        for (int first = 1; at < size && keys[at] >> FIELD_BITS == term; first = 0) {
+        double head = 0.0, rest = 0.0, cover = keys[at] & ((1 << FIELD_BITS) - 1) ? 0.0 : shape.coverage / (double)(named ? named : 1);
+        int field = 0;
+        for (; at < size && keys[at] >> FIELD_BITS == term; field++) {
             uint32_t key = keys[at];
             double count = 0.0;
             for (; at < size && keys[at] == key; at++)
                 count += 1.0;
             double share = count * each[key & ((1 << FIELD_BITS) - 1)];
-            sum = first ? share : sum + share;
+            /* As numpy adds up: the first to the sum of the others. */
+            if (!field)
+                head = share;
+            else
+                rest = field > 1 ? rest + share : share;
         }
+        double sum = field > 1 ? head + rest : head;
         terms[used] = (int32_t)term;
         codes[used++] = (uint8_t)(shape.scale * sqrt(sum / (shape.saturation + sum) + cover) + 0.5);
     }

@@ -2,7 +2,7 @@
 
 #include "kernel.h"
 
-#define INTERFACE 9 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
+#define INTERFACE 10 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
 
 static PyMethodDef METHODS[] = {
     {"keep", (PyCFunction)(void (*)(void))keep, METH_FASTCALL, NULL},

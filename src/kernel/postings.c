@@ -28,7 +28,8 @@ static void free_postings(PyObject *capsule)
         drop_postings(held);
 }
 
-/* postings(rows, starts, documents, codes, impacts) -> the postings of a segment, whose arrays stay as they are. */
+/* postings(rows, starts, documents, codes, impacts) -> the postings of a segment. What the first two arrays hold is
+   checked here once and trusted after that, so nobody may be able to write to them. */
 FAST(postings)
 {
     static const Py_ssize_t WIDTHS[] = {4, 4, 1, 4};
@@ -43,11 +44,14 @@ FAST(postings)
             break;
         if (held->arrays[which].itemsize != WIDTHS[which])
             PyErr_Format(PyExc_TypeError, "array %d has items of another size", which);
+        else if (which <= DOCUMENTS && !held->arrays[which].readonly)
+            PyErr_Format(PyExc_ValueError, "array %d can be written to", which);
     }
     if (!PyErr_Occurred()) {
         const int32_t *starts = held->arrays[STARTS].buf, *rows = held->arrays[DOCUMENTS].buf;
         Py_ssize_t size = held->arrays[CODES].len;
-        int fit = held->arrays[DOCUMENTS].len == 4 * size && held->arrays[IMPACTS].len == 4 * 256 && held->rows >= 0;
+        int fit = held->arrays[DOCUMENTS].len == 4 * size && held->arrays[IMPACTS].len == 4 * 256 && held->rows >= 0
+               && held->rows <= INT32_MAX;
         held->terms = held->arrays[STARTS].len / 4 - 1;
         for (Py_ssize_t at = 0; fit && at <= held->terms; at++)
             fit = starts[at] >= (at ? starts[at - 1] : 0) && starts[at] <= size;

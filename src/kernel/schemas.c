@@ -47,7 +47,7 @@ static const char *skip_value(const char *at)
             depth++, at++;
         else if (*at == '}' || *at == ']')
             depth--, at++;
-        else if (!*at)
+        else if ((unsigned char)*at <= ' ') /* the end, or not an encoder's */
             return NULL;
         else if (depth)
             at++;
@@ -239,12 +239,13 @@ static Py_ssize_t read_parameters(const char *at, Parameter *found, const Watche
     return at ? used : -1;
 }
 
+/* Marks the parameters that are required; a list that is longer than theirs names one twice, and is not read. */
 static int read_required(const char *at, Parameter *found, Py_ssize_t used)
 {
     Piece name;
-    while (has_next(&at, '[', ']')) {
+    for (Py_ssize_t named = 0; has_next(&at, '[', ']'); named++) {
         Py_ssize_t which = 0;
-        if (!(at = read_string(at, &name)))
+        if (named == used || !(at = read_string(at, &name)))
             return -1;
         while (which < used
                && !(found[which].name.size == name.size && !memcmp(found[which].name.start, name.start, (size_t)name.size)))

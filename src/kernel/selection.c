@@ -41,8 +41,10 @@ FAST(best)
     int32_t *heap = view.itemsize == 4 ? PyMem_Calloc((size_t)limit + 1, sizeof(int32_t)) : NULL; /* the least on top */
     PyObject *rows = PyList_New(0), *values = PyList_New(0);
     if (!heap || !rows || !values) {
-        if (!PyErr_Occurred())
+        if (view.itemsize != 4)
             PyErr_SetString(PyExc_ValueError, "the scores have another size");
+        else
+            PyErr_NoMemory();
         goto failed;
     }
     for (Py_ssize_t start = 0; start < size; start += BLOCK) {

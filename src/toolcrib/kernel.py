@@ -11,21 +11,24 @@ Python switches the lock on again when it loads the kernel, or does without with
 import os
 from typing import TYPE_CHECKING
 
+_switched_off = os.environ.get("TOOLCRIB_KERNEL", "").lower() == "off"
+
 if TYPE_CHECKING:
     from toolcrib import _kernel as compiled
+elif _switched_off:  # not even loaded: that alone may end the process, or switch the interpreter's lock on
+    compiled = None
 else:
     try:
         from toolcrib import _kernel as compiled
     except ImportError:
         compiled = None
 
-_INTERFACE = 9
+_INTERFACE = 10
 """Raised with every change of what the functions take or give: a file compiled from other sources is not used."""
 
-_switched_off = os.environ.get("TOOLCRIB_KERNEL", "").lower() == "off"
 _fits = compiled is not None and compiled.INTERFACE == _INTERFACE
 
-kernel = compiled if _fits and not _switched_off else None
+kernel = compiled if _fits else None
 """The compiled module, or nothing."""
 
 

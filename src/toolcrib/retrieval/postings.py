@@ -31,6 +31,11 @@ class Segment:
     names: NDArray[np.uint32]
     """Hashes of the names, one row of this array per kind of name."""
 
+    def __post_init__(self) -> None:
+        """Closes the arrays: whoever checked them once may rely on them."""
+        for array in (self.starts, self.documents, self.codes, self.names):
+            array.setflags(write=False)
+
     def holding(self, number: int) -> int:
         """How many rows hold a term."""
         starts = self.starts
