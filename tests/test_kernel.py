@@ -651,6 +651,35 @@ def test_numbers_and_places_out_of_bounds_are_refused() -> None:
             kernel.impacts(numbers, places, worth, fields, 0.6, 1.2, 200.0)
 
 
+def shifted(array: Any) -> Any:
+    """The same array, a byte beside where the processor expects it."""
+    moved = np.frombuffer(b"." + array.tobytes(), dtype=np.uint8)[1:].view(array.dtype)
+    assert moved.tolist() == array.tolist()
+    assert not moved.flags.aligned
+    return moved
+
+
+@compiled
+def test_arrays_that_do_not_stand_where_the_processor_expects_them_are_refused() -> None:
+    assert kernel is not None
+    numbers, each, scores = np.zeros(2, np.int32), np.ones(6), np.ones(9, np.float32)
+    codes, impacts = np.array([7], np.uint8), np.zeros(256, np.float32)
+    for call in (
+        lambda: kernel.best(shifted(scores), 3),
+        lambda: kernel.impacts(shifted(numbers), numbers, each, 6, 0.6, 1.2, 200.0),
+        lambda: kernel.impacts(numbers, shifted(numbers), each, 6, 0.6, 1.2, 200.0),
+        lambda: kernel.impacts(numbers, numbers, shifted(each), 6, 0.6, 1.2, 200.0),
+        lambda: kernel.postings(1, shifted(closed(0, 1)), closed(0), codes, impacts),
+        lambda: kernel.postings(1, closed(0, 1), shifted(closed(0)), codes, impacts),
+        lambda: kernel.postings(1, closed(0, 1), closed(0), codes, shifted(impacts)),
+    ):
+        with pytest.raises((ValueError, TypeError), match="place"):
+            call()
+    total = np.zeros(5, np.uint8)[1:].view(np.float32)
+    with pytest.raises(ValueError, match="rows"):
+        kernel.add(kernel.postings(1, closed(0, 1), closed(0), codes, impacts), total, [])
+
+
 @compiled
 def test_searching_leaks_nothing() -> None:
     assert kernel is not None
@@ -743,8 +772,12 @@ arrays = closed(0, 50), closed(*range(50)), np.ones(50, np.uint8), np.ones(256, 
 numbers, each, scores = np.zeros(900, np.int32), np.ones(6), np.arange(1, 301, dtype=np.float32)
 text = " ".join(f"fooBar{number} w{number} {'q' * number}" for number in range(60)).encode()
 vocabulary, watched, seed = {"walk": 1, "walks": 2}, [b"not", b"type"], hash("seed")
+several = encode = lambda given: -7
+# Functions and growing dictionaries are made before: some Pythons end with the memory that these ask for.
+numbered, others = {}, Others()
+kernel.codes(kernel.runs(seed), numbered, others, several, text, 64, -1)
 calls = [
-    lambda: kernel.keep(values, lambda value: b"", 1 << 18),
+    lambda: kernel.keep(values, encode, 1 << 18),
     lambda: kernel.terms("createIssue in someWords", 64),
     lambda: kernel.possible(["abc", "defs", "xing"], None),
     lambda: kernel.halves("someswords", (3, 5), None),
@@ -752,7 +785,7 @@ calls = [
     lambda: kernel.words(watched),
     lambda: kernel.inside(schema, 6, 20),
     lambda: kernel.signature("t", simple, *signed, 600),
-    lambda: kernel.codes(kernel.runs(seed), {}, Others(), lambda several: -7, text, 64, -1),
+    lambda: kernel.codes(kernel.runs(seed), numbered, others, several, text, 64, -1),
     lambda: kernel.impacts(numbers, numbers, each, 6, 0.6, 1.2, 200.0),
     lambda: kernel.merge(kernel.postings(50, *arrays), ((0, 1.0),), ((0, 0.5),)),
     lambda: kernel.best(scores, 9),

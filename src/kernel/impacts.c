@@ -72,8 +72,8 @@ FAST(impacts)
     size_t fields = PyLong_AsSize_t(args[3]);
     Shape shape = {PyFloat_AsDouble(args[4]), PyFloat_AsDouble(args[5]), PyFloat_AsDouble(args[6])};
     for (int which = 0; !PyErr_Occurred() && which < 3; which++)
-        if (PyObject_GetBuffer(args[which], &views[which], PyBUF_CONTIG_RO) == 0 && views[which].itemsize != WIDTHS[which])
-            PyErr_Format(PyExc_TypeError, "array %d has items of another size", which);
+        if (PyObject_GetBuffer(args[which], &views[which], PyBUF_CONTIG_RO) == 0 && !has_width(&views[which], WIDTHS[which]))
+            PyErr_Format(PyExc_TypeError, "array %d has items of another size or place", which);
     const int32_t *numbers = views[0].buf, *places = views[1].buf;
     size_t size = (size_t)views[0].len / 4, slots = (size_t)views[2].len / 8, used = 0;
     if (!PyErr_Occurred() && (views[1].len != views[0].len || !fields || fields > 1 << FIELD_BITS || slots % fields))

@@ -53,6 +53,12 @@ static inline const char *ascii_of(PyObject *text, Py_ssize_t *size)
     return (const char *)PyUnicode_DATA(text);
 }
 
+/* Whether an array has items of this width that stand where the processor expects them. */
+static inline int has_width(const Py_buffer *view, Py_ssize_t width)
+{
+    return view->itemsize == width && (!view->len || (uintptr_t)view->buf % (size_t)width == 0);
+}
+
 /* Puts an object at the end of a list and lets it go: 0, or -1 with an error set, as for no object. */
 static inline int append(PyObject *list, PyObject *item)
 {

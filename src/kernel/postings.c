@@ -42,8 +42,8 @@ FAST(postings)
     for (int which = 0; !PyErr_Occurred() && which < ARRAYS; which++) {
         if (PyObject_GetBuffer(args[1 + which], &held->arrays[which], PyBUF_CONTIG_RO) < 0)
             break;
-        if (held->arrays[which].itemsize != WIDTHS[which])
-            PyErr_Format(PyExc_TypeError, "array %d has items of another size", which);
+        if (!has_width(&held->arrays[which], WIDTHS[which]))
+            PyErr_Format(PyExc_TypeError, "array %d has items of another size or place", which);
         else if (which <= DOCUMENTS && !held->arrays[which].readonly)
             PyErr_Format(PyExc_ValueError, "array %d can be written to", which);
     }
@@ -102,7 +102,7 @@ static float *read_total(PyObject *array, Py_buffer *view, Py_ssize_t rows)
 {
     if (PyObject_GetBuffer(array, view, PyBUF_CONTIG) < 0)
         return NULL;
-    if (view->itemsize == 4 && view->len == 4 * rows)
+    if (has_width(view, 4) && view->len == 4 * rows)
         return view->buf;
     PyBuffer_Release(view);
     PyErr_SetString(PyExc_ValueError, "the sums are not those of these rows");

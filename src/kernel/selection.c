@@ -38,11 +38,11 @@ FAST(best)
     Py_ssize_t size = view.len / 4, held = 0;
     limit = limit < size ? limit : size;
     const int32_t *scores = view.buf;
-    int32_t *heap = view.itemsize == 4 ? PyMem_Calloc((size_t)limit + 1, sizeof(int32_t)) : NULL; /* the least on top */
+    int32_t *heap = has_width(&view, 4) ? PyMem_Calloc((size_t)limit + 1, sizeof(int32_t)) : NULL; /* the least on top */
     PyObject *rows = PyList_New(0), *values = PyList_New(0);
     if (!heap || !rows || !values) {
-        if (view.itemsize != 4)
-            PyErr_SetString(PyExc_ValueError, "the scores have another size");
+        if (!has_width(&view, 4))
+            PyErr_SetString(PyExc_ValueError, "the scores have another size or place");
         else
             PyErr_NoMemory();
         goto failed;
