@@ -122,6 +122,15 @@ def rules_table(sets: Sets, model: StaticModel, limit: int) -> None:
             limit,
         )
         print(f"| {rule} | | | {' | '.join(changes(scores, wholes['hybrid']))} |", flush=True)
+    scores, _ = macro(sets, lambda: HybridRetriever(load=lambda: by_words(model)), limit)
+    print(f"| queries read as sentences | | | {' | '.join(changes(scores, wholes['hybrid']))} |", flush=True)
+
+
+def by_words(model: StaticModel) -> StaticModel:
+    """The model without what reads a query as a sentence."""
+    return StaticModel(
+        vocabulary=model.vocabulary, codes=model.codes, scales=model.scales, version=model.version, reader=None
+    )
 
 
 def changes(scores: Scores, whole: Scores) -> list[str]:

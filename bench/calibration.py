@@ -32,7 +32,8 @@ from toolcrib.retrieval.encoder_fill import VectorFill
 from toolcrib.retrieval.factory import open_encoded
 from toolcrib.retrieval.hybrid import HybridIndex, HybridRetriever
 from toolcrib.retrieval.lexical import LexicalRetriever
-from toolcrib.retrieval.semantic import StaticModel, unit
+from toolcrib.retrieval.semantic import StaticModel
+from toolcrib.retrieval.vectors import unit
 
 PER_SET = 200
 FOREIGN = 200

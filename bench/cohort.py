@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.retrieval.base import PlainDocument
-from toolcrib.retrieval.cohort import table_mark
 from toolcrib.retrieval.encoder import MARK, document_text
 from toolcrib.retrieval.factory import open_encoded
-from toolcrib.retrieval.semantic import StaticModel, unit
+from toolcrib.retrieval.semantic import StaticModel
+from toolcrib.retrieval.vectors import unit
 
 CENTRES = 1_000
 ROUNDS = 8
@@ -73,7 +73,7 @@ def main(source: Path, target: Path, *, encoder: bool) -> None:
         vectors, mark = encoded(documents), MARK
     else:
         model = StaticModel.load()
-        vectors, mark = unit(model.embed_documents(documents)), table_mark(model)
+        vectors, mark = unit(model.embed_documents(documents)), model.mark
     codes = centres_of(vectors)
     np.savez_compressed(target, codes=codes, version=np.frombuffer(mark.encode(), dtype=np.uint8))
     print(f"{len(vectors)} of {len(documents)} tools, {len(codes)} centres, {mark}")

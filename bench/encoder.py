@@ -29,8 +29,8 @@ from toolcrib.retrieval.hybrid import HybridRetriever
 from toolcrib.retrieval.lexical import LexicalRetriever
 from toolcrib.retrieval.semantic import StaticModel
 
-SHARES = (0.5, 0.6, 0.7)
-WORDS = (0.1, 0.15, 0.2)
+SHARES = (0.3, 0.4, 0.5, 0.6)
+WORDS = (0.02, 0.03, 0.035)
 QUERIES = ("send a message to a channel", "what will the weather be like in Lisbon at the weekend", "open a ticket")
 
 

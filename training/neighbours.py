@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from toolcrib.limits import NEIGHBOURS_PER_WORD
-from toolcrib.retrieval.cohort import table_mark
 from toolcrib.retrieval.salience import GRAMMATICAL, salience_table
-from toolcrib.retrieval.semantic import StaticModel, unit
+from toolcrib.retrieval.semantic import StaticModel
 from toolcrib.retrieval.text import family
+from toolcrib.retrieval.vectors import unit
 
 _LEAST = 0.4
 """Cosine from which on two words may stand for each other."""
@@ -89,7 +89,7 @@ def main() -> None:
     for at, word in enumerate(words):
         for slot, (key, nearness) in enumerate(found[word].items()):
             targets[at, slot], codes[at, slot] = place[key], round(255 * nearness)
-    texts = {"words": "\n".join(words), "keys": "\n".join(keys), "version": table_mark(model)}
+    texts = {"words": "\n".join(words), "keys": "\n".join(keys), "version": model.mark}
     packed = {name: np.frombuffer(text.encode(), dtype=np.uint8) for name, text in texts.items()}
     np.savez_compressed(options.out, rows=targets, codes=codes, **packed)
     print(f"{len(words):,} words, {len(keys):,} families, {options.out.stat().st_size:,} bytes")

@@ -12,8 +12,8 @@ from tests.retrieval.encoders import FakeEncoder
 from toolcrib.errors import ModelUnavailable
 from toolcrib.retrieval.encoder import DIMENSIONS, Encoder
 from toolcrib.retrieval.encoder_fill import FillState, VectorFill, to_codes
-from toolcrib.retrieval.semantic import unit
 from toolcrib.retrieval.vector_file import VectorFile
+from toolcrib.retrieval.vectors import unit
 
 TEXTS = [f"tool {number}" for number in range(40)]
 

@@ -194,7 +194,7 @@ def test_abstention_compares_nearness_here_with_nearness_elsewhere():
 @pytest.mark.requirement("X2")
 def test_a_query_that_says_little_is_emptied_less_readily():
     calibration = Calibration()
-    short = Signals(nearest=0.3, elsewhere=0.5, words=0.0, lead=0.0, length=1.2)
+    short = Signals(nearest=0.35, elsewhere=0.5, words=0.0, lead=0.0, length=1.2)
     assert not calibration.abstains(short)
     assert calibration.abstains(replace(short, length=2.4))
 

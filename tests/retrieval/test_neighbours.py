@@ -8,7 +8,6 @@ import pytest
 from tests.retrieval.documents import document
 
 from toolcrib.limits import NEIGHBOURS_PER_WORD
-from toolcrib.retrieval.cohort import table_mark
 from toolcrib.retrieval.lexical import LexicalRetriever
 from toolcrib.retrieval.neighbours import NEIGHBOURS_FILE, read_neighbours, shipped_neighbours
 from toolcrib.retrieval.query import QueryWeights
@@ -23,7 +22,7 @@ TOOLS = (
 
 
 def test_the_neighbours_that_ship_belong_to_the_table_that_ships():
-    assert shipped_neighbours().version == table_mark(StaticModel.load()), "make it anew: training/neighbours.py"
+    assert shipped_neighbours().version == StaticModel.load().mark, "make it anew: training/neighbours.py"
     assert NEIGHBOURS_FILE.stat().st_size < 1_000_000
 
 

@@ -9,14 +9,14 @@ Invariant: the centres belong to one table of word vectors. Beside another table
 
 import logging
 import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolcrib.retrieval.semantic import MODEL_DIRECTORY, StaticModel, unit
+from toolcrib.retrieval.semantic import StaticModel
+from toolcrib.retrieval.vectors import MODEL_DIRECTORY, unit
 
 logger = logging.getLogger("toolcrib")
 
@@ -35,12 +35,12 @@ class Cohort:
     @classmethod
     def load(cls, model: StaticModel, directory: Path = MODEL_DIRECTORY) -> "Cohort | None":
         """The centres that belong to the model; `None` if there are none, and abstention is then weaker."""
-        centres = read_centres(directory / _FILE, table_mark(model), model.dimensions)
+        centres = read_centres(directory / _FILE, model.mark, model.dimensions)
         return None if centres is None else cls(model=model, centres=centres)
 
     def nearness(self, query: str) -> float:
         """How near the query is to the few abilities at large that are nearest to it."""
-        return nearness_to(self.centres, self.model.embed_query(query))
+        return nearness_to(self.centres, self.model.point(query))
 
 
 def read_centres(path: Path, mark: str, dimensions: int) -> Floats | None:
@@ -62,8 +62,3 @@ def nearness_to(centres: Floats, vector: Floats) -> float:
     scores = np.einsum("ij,j->i", centres, vector)
     few = min(_NEAREST, len(scores))
     return float(np.partition(scores, len(scores) - few)[len(scores) - few :].mean()) if few else 0.0
-
-
-def table_mark(model: StaticModel) -> str:
-    """What tells one table of word vectors from another, even if both carry the same version."""
-    return f"{model.version}:{zlib.crc32(model.scales.tobytes()):08x}"

@@ -62,17 +62,17 @@ class Line:
 class Calibration:
     """How signals become decisions."""
 
-    first_right: Line = Line(nearest=8.48, elsewhere=-5.08, words=0.11, lead=3.8, offset=-4.25)
+    first_right: Line = Line(nearest=9.96, elsewhere=-7.25, words=1.03, lead=4.5, offset=-4.08)
     """Log odds that the first hit is right."""
     fits: Line = Line(
-        nearest=3.45, elsewhere=-7.8, words=0.0, lead=0.0, offset=1.71,
-        both=6.45, length=-0.69, length_nearest=3.1, length_elsewhere=-1.65,
+        nearest=2.27, elsewhere=-9.04, words=0.0, lead=0.0, offset=2.62,
+        both=7.81, length=-1.47, length_nearest=4.83, length_elsewhere=-1.62,
     )  # fmt: skip
     """The greater, the more likely that something fits."""
-    floor: float = -0.65
+    floor: float = -0.88
     """Below this value of `fits` the search abstains."""
-    floor_short: float = -1.1
-    """The floor for a query that says little: the same value of `fits` is chance there more often."""
+    floor_short: float = -0.8
+    """The floor for a query that says little: what it must not fall below was chosen on such queries alone."""
     short: float = math.log1p(5.5)
     """Length below which a query says little: five words without the grammatical ones."""
     sure_words: float = 0.5

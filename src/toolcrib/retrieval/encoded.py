@@ -21,16 +21,15 @@ from toolcrib.retrieval.encoder_confidence import ENCODER_CALIBRATION, EncoderCo
 from toolcrib.retrieval.encoder_fill import VectorFill
 from toolcrib.retrieval.fusion import FusionWeights
 from toolcrib.retrieval.hybrid import HybridRetriever, SemanticModel, Yardstick
-from toolcrib.retrieval.semantic import Places, StaticModel, unit
+from toolcrib.retrieval.semantic import FOREIGN_SHARE, Places, StaticModel
+from toolcrib.retrieval.vectors import unit
 
 Floats = NDArray[np.float32]
 
-ENCODER_SHARE = 0.6
+ENCODER_SHARE = 0.4
 """What the encoder says of a nearness, the rest being the table's; chosen on the macro mean of the development sets."""
 ENCODER_WEIGHTS = FusionWeights(words=0.02)
 """With two models, words count for less."""
-FOREIGN_SHARE = 0.2
-"""From this share of foreign words on, the encoder is not asked: it reads English, and the table has a bridge."""
 
 
 class EncodedRetriever(HybridRetriever):

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from toolcrib.errors import ModelUnavailable
 from toolcrib.limits import ENCODER_DESCRIPTION_MAX_CHARS, ENCODER_MAX_PIECES, ENCODER_PARAMETERS, QUERY_MAX_CHARS
 from toolcrib.retrieval.base import Document
-from toolcrib.retrieval.semantic import unit
+from toolcrib.retrieval.vectors import unit
 from toolcrib.retrieval.wordpiece import WordPieces
 
 Floats = NDArray[np.float32]

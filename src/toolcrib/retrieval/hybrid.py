@@ -255,7 +255,8 @@ class HybridIndex:
             nearest=nearest,
             elsewhere=nearest if self._cohort is None else self._cohort.nearness(query),
             words=float(match.scores.max(initial=0.0)) / mass if mass > 0.0 else 0.0,
-            lead=float(best.max() - best.min()),
+            # Rows that are gone stand at 0; so does, here, what is farther than nothing.
+            lead=float(best.max() - max(best.min(), 0.0)),
             # Neither translations nor the parts of unspaced scripts make a query say more.
             length=math.log1p(min(sum(word.telling for word in match.words), len(runs_of(query[:QUERY_MAX_CHARS])))),
         )

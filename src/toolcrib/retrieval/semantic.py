@@ -1,14 +1,15 @@
 """Decides how near a query and a tool are in meaning, with word vectors that ship in this package.
 
-A text is the weighted sum of its word vectors, brought to length one; nearness is the cosine. There is no
-network, no library but numpy and no work at import: the table is read at the first `StaticModel.load`.
+A text is the weighted sum of its word vectors, brought to length one; nearness is the cosine. A query is also read
+as a sentence (`sentences`). There is no network, no library but numpy and no work at import: the table is read at the
+first `StaticModel.load`.
 
 Invariant: every vector has length one or is all zero, never NaN, whatever the text. A missing or damaged
 table is a `ModelUnavailable`, which the caller answers with lexical search, visibly (K14).
 """
 
 import json
-import zipfile
+import logging
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,25 +23,32 @@ from toolcrib.errors import ModelUnavailable
 from toolcrib.limits import (
     QUERY_MAX_CHARS,
     SEMANTIC_CACHED_DOCUMENTS,
+    SEMANTIC_CACHED_QUERIES,
     SEMANTIC_EXACT_DOCUMENTS,
     SEMANTIC_FIELD_MAX_CHARS,
     SEMANTIC_FIELD_MAX_ROWS,
     SEMANTIC_REFINED_DOCUMENTS,
 )
 from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.sentences import SentenceReader
+from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Codes, Floats, products, read_arrays, unit
 from toolcrib.retrieval.vocabulary import Bridge, Vocabulary
 
-Codes: TypeAlias = NDArray[np.int8]
-Floats: TypeAlias = NDArray[np.float32]
+logger = logging.getLogger("toolcrib")
 
 Places: TypeAlias = NDArray[np.intp]
 
-MODEL_DIRECTORY = Path(__file__).parent / "model"
 _TABLE = "table.npz"
 _BRIDGE = "bridge.npz"
 _FORMAT = 1
 _COARSE_DIMENSIONS = 64
 """Leading dimensions, all that the first look at a large index uses; the table is rotated to suit."""
+
+READER_SHARE = 0.5
+"""What the sentence says of a query's vector if all of its words are known, the rest being its words'; chosen as the
+weights below."""
+FOREIGN_SHARE = 0.2
+"""From this share of foreign words on, a query is not read as a sentence: that takes English; words have a bridge."""
 
 # How much each part of a document says about it; chosen on the macro mean of the development sets.
 _LEAF, _TOOLSET, _DESCRIPTION, _PARAMETERS, _ALIASES = 0.8, 0.35, 1.0, 0.3, 0.6
@@ -56,7 +64,10 @@ class StaticModel:
     scales: Floats
     """What one unit of each row's numbers is worth."""
     version: str
+    reader: SentenceReader | None
+    """Reads queries as sentences; `None` if it cannot be used."""
     _cache: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    _queries: dict[str, Floats] = field(default_factory=dict[str, Floats])
 
     @classmethod
     def load(cls, directory: Path = MODEL_DIRECTORY) -> "StaticModel":
@@ -65,7 +76,7 @@ class StaticModel:
         Raises:
             ModelUnavailable: a file is missing, damaged or of another format.
         """
-        arrays = _read(directory / _TABLE)
+        arrays = read_arrays(directory / _TABLE)
         try:
             meta = json.loads(bytes(arrays["meta"]))
             tokens = bytes(arrays["tokens"]).decode().split("\n")
@@ -77,15 +88,45 @@ class StaticModel:
         if meta.get("format") != _FORMAT or codes.ndim != 2 or not len(tokens) == len(codes) == len(scales):
             raise ModelUnavailable("the embedding table has a format that this release does not read")
         vocabulary = Vocabulary.of(tokens, _bridge_loader(directory, len(tokens)))
-        return cls(vocabulary=vocabulary, codes=codes, scales=scales, version=version)
+        model = cls(vocabulary=vocabulary, codes=codes, scales=scales, version=version, reader=None)
+        try:
+            model.reader = SentenceReader.load(model.mark, directory)
+        except ModelUnavailable as error:
+            logger.warning("queries are read word by word: %s; install toolcrib again", error)
+        return model
 
     @property
     def dimensions(self) -> int:
         """Numbers per vector."""
         return self.codes.shape[1]
 
+    @property
+    def mark(self) -> str:
+        """What tells one table of word vectors from another, even if both carry the same version."""
+        return f"{self.version}:{zlib.crc32(self.scales.tobytes()):08x}"
+
+    def point(self, query: str) -> Floats:
+        """Where the tools for a query lie, by its words and as a sentence; all zero when no word means anything."""
+        kept = self._queries.get(query)
+        if kept is None:
+            kept = self._pointed(query)
+            if len(self._queries) >= SEMANTIC_CACHED_QUERIES:
+                self._queries.clear()
+            self._queries[query] = kept
+        return kept
+
+    def _pointed(self, query: str) -> Floats:
+        words = self.embed_query(query)
+        if self.reader is None or not words.any() or self.vocabulary.foreign_share(query) >= FOREIGN_SHARE:
+            return words
+        # A misspelt word has pieces that mean something else, and leads the sentence astray.
+        share = np.float32(READER_SHARE * self.vocabulary.known_share(query))
+        mixed = words * (np.float32(1.0) - share)
+        mixed += self.reader.embed(query[:QUERY_MAX_CHARS]) * share
+        return unit(mixed)
+
     def embed_query(self, text: str) -> Floats:
-        """The vector of a query; all zero when no word of it means anything here."""
+        """The vector of a query by its words alone; all zero when none of them means anything here."""
         rows = self.vocabulary.rows(text[:QUERY_MAX_CHARS], at_most=SEMANTIC_FIELD_MAX_ROWS)
         return unit(self._sum(rows))
 
@@ -167,36 +208,24 @@ class SemanticIndex:
 
         Beyond `SEMANTIC_EXACT_DOCUMENTS` documents only the nearest are exact; the others are estimates.
         """
-        vector = self.model.embed_query(query)
+        vector = self.model.point(query)
         if self.codes is None or self.norms is None:
-            return _products(self.coarse, vector)
-        scores = _products(self.coarse, vector[:_COARSE_DIMENSIONS])
+            return products(self.coarse, vector)
+        scores = products(self.coarse, vector[:_COARSE_DIMENSIONS])
         nearest = np.argpartition(scores, -SEMANTIC_REFINED_DOCUMENTS)[-SEMANTIC_REFINED_DOCUMENTS:]
-        scores[nearest] = _products(self._vectors(nearest), vector)
+        scores[nearest] = products(self._vectors(nearest), vector)
         return scores
 
     def some(self, texts: Sequence[str], rows: Places) -> list[Floats]:
-        """Nearness of some documents to each of the texts, exactly."""
+        """Nearness of some documents to each of the texts, exactly, by their words alone."""
         vectors = self._vectors(rows)
-        return [_products(vectors, self.model.embed_query(text)) for text in texts]
+        return [products(vectors, self.model.embed_query(text)) for text in texts]
 
     def _vectors(self, rows: Places) -> Floats:
         """The whole vectors of some rows, of length one."""
         if self.codes is None or self.norms is None:
             return self.coarse[rows]
         return self.codes[rows].astype(np.float32) / self.norms[rows, None]
-
-
-def unit(vectors: NDArray[np.int8] | NDArray[np.float32]) -> Floats:
-    """The vectors brought to length one; a zero vector stays zero."""
-    floats = vectors.astype(np.float32)
-    lengths = np.sqrt(np.einsum("...i,...i->...", floats, floats))[..., None]
-    return np.divide(floats, lengths, out=np.zeros_like(floats), where=lengths > 0)
-
-
-def _products(rows: Floats, vector: Floats) -> Floats:
-    # Not `@`: a threaded BLAS spends six times the CPU on waking threads, and its sums depend on the shape.
-    return np.einsum("ij,j->i", rows, vector)
 
 
 def _to_codes(vector: Floats) -> Codes:
@@ -206,24 +235,9 @@ def _to_codes(vector: Floats) -> Codes:
     return np.rint(vector * (127.0 / largest)).astype(np.int8)
 
 
-def _read(path: Path) -> dict[str, NDArray[np.generic]]:
-    try:
-        with path.open("rb") as file:
-            # Check sums first: parsing a damaged header can end in any error.
-            with zipfile.ZipFile(file) as archive:
-                damaged = archive.testzip()
-            if damaged is not None:
-                raise ModelUnavailable(f"the embedding file {path.name} is damaged at {damaged}")
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile) as error:
-        raise ModelUnavailable(f"the embedding file {path.name} cannot be read: {error}") from error
-
-
 def _bridge_loader(directory: Path, rows: int) -> Callable[[], Bridge]:
     # Read and checked at once, so that nothing can fail later; put together when a text first needs it.
-    arrays = _read(directory / _BRIDGE)
+    arrays = read_arrays(directory / _BRIDGE)
     try:
         words = bytes(arrays["words"]).decode()
         targets = arrays["rows"].astype(np.uint16)

@@ -143,6 +143,11 @@ class Vocabulary:
         unknown = [word for word in words if word not in self.words and not word.isdigit()]
         return sum(1 for word in unknown if self._foreign(word)) / len(words) if unknown else 0.0
 
+    def known_share(self, text: str) -> float:
+        """The share of a query's words that the table knows as they are written, 0 to 1."""
+        words = split(text[:QUERY_MAX_CHARS])
+        return sum(1 for word in words if word in self.words or word.isdigit()) / len(words) if words else 0.0
+
     def _words_of(self, text: str) -> Iterable[str]:
         words = split(text)
         # English alone needs no bridge, and does not wait for it.

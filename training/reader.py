@@ -1,0 +1,268 @@
+"""Trains the sentence reader: it learns to point, from a query, at the vectors that the table gives to the right tools.
+
+It starts as paraphrase-MiniLM-L3-v2; the vectors of word pieces stay as they are. For every text the aim is a share for
+each of some thousand tools: most of it for the tool that the text was written for, the rest for tools that a teacher finds
+nearly the same, so that doing the same under another name is no mistake. What is judged is the reader alone and, for
+more, its mixture with the words of the query, as the package mixes them. The table does not change, so that everything
+that was fitted to it stays right.
+"""
+
+import argparse
+import json
+import random
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as functional
+from torch import Tensor
+
+from toolcrib.limits import READER_MAX_PIECES
+from toolcrib.retrieval.base import PlainDocument
+from toolcrib.retrieval.semantic import StaticModel
+from toolcrib.retrieval.wordpiece import WordPieces
+
+WIDTH, HEADS, LAYERS = 384, 12, 3
+_SHARES = {
+    "search": 4.0, "plain": 5.0, "request": 5.0, "sentence": 1.5, "name": 1.0, "metatool_single": 2.0,
+    "seal_tools": 1.5, "numpybank_val": 0.3, "apibench_huggingface": 0.2, "glaive_demo": 0.2, "apibench_torchhub": 0.1,
+}  # fmt: skip
+"""How often each kind of text is drawn."""
+_TEACHER_TEMPERATURE = 0.05
+_NEAREST = 24
+_CANDIDATES = 2_500
+_SHARE = 0.6
+"""What the reader says of the mixture; the package takes a little less."""
+_ALONE = 0.35
+"""Weight of the reader alone in what is judged; the rest is the mixture."""
+_AVERAGING = 0.99
+
+
+def starting_weights(path: Path) -> dict[str, Tensor]:
+    """The weights of paraphrase-MiniLM-L3-v2 from its ONNX file, by the names that are used here."""
+    import onnx
+    from onnx import numpy_helper
+
+    held = {entry.name: torch.tensor(numpy_helper.to_array(entry).copy()) for entry in onnx.load(path).graph.initializer}
+    matrices = [held[name] for name in sorted((n for n in held if n.startswith("onnx::MatMul_")), key=lambda n: int(n[13:]))]
+    root = "model.0.auto_model."
+    weights = {
+        "pieces": held[f"{root}embeddings.word_embeddings.weight"],
+        "places": held[f"{root}embeddings.position_embeddings.weight"][:READER_MAX_PIECES]
+        + held[f"{root}embeddings.token_type_embeddings.weight"][0],
+        "first.weight": held[f"{root}embeddings.LayerNorm.weight"],
+        "first.shift": held[f"{root}embeddings.LayerNorm.bias"],
+    }
+    for layer in range(LAYERS):
+        query, key, value, seen, widens, narrows = matrices[6 * layer : 6 * layer + 6]
+        own = f"{root}encoder.layer.{layer}."
+        shifts = [held[f"{own}attention.self.{part}.bias"] for part in ("query", "key", "value")]
+        weights |= {
+            f"{layer}.looks.weight": torch.cat([query, key, value], 1), f"{layer}.looks.shift": torch.cat(shifts),
+            f"{layer}.seen.weight": seen, f"{layer}.seen.shift": held[f"{own}attention.output.dense.bias"],
+            f"{layer}.widens.weight": widens, f"{layer}.widens.shift": held[f"{own}intermediate.dense.bias"],
+            f"{layer}.narrows.weight": narrows, f"{layer}.narrows.shift": held[f"{own}output.dense.bias"],
+            f"{layer}.after_looking.weight": held[f"{own}attention.output.LayerNorm.weight"],
+            f"{layer}.after_looking.shift": held[f"{own}attention.output.LayerNorm.bias"],
+            f"{layer}.after_thinking.weight": held[f"{own}output.LayerNorm.weight"],
+            f"{layer}.after_thinking.shift": held[f"{own}output.LayerNorm.bias"],
+        }  # fmt: skip
+    return weights
+
+
+class Student(torch.nn.Module):
+    """The reader under training; computes what `toolcrib.retrieval.sentences` does."""
+
+    def __init__(self, weights: dict[str, Tensor], dimensions: int) -> None:
+        super().__init__()
+        fixed = ("pieces", "places")
+        self.fixed = {name: weights[name] for name in fixed}
+        self.learned = {name: torch.nn.Parameter(w.clone()) for name, w in weights.items() if name not in fixed}
+        if "points.weight" not in weights:
+            self.learned["points.weight"] = torch.nn.Parameter(torch.randn(WIDTH, dimensions) * WIDTH**-0.5)
+        self.sharpness = torch.nn.Parameter(torch.tensor(3.6))
+        self.average: dict[str, Tensor] = {}
+
+    def linear(self, name: str, states: Tensor) -> Tensor:
+        """A product and a shift."""
+        return states @ self.learned[f"{name}.weight"] + self.learned[f"{name}.shift"]
+
+    def norm(self, name: str, states: Tensor) -> Tensor:
+        """Mean 0 and deviation 1, weighed and shifted."""
+        return functional.layer_norm(states, (WIDTH,), self.learned[f"{name}.weight"], self.learned[f"{name}.shift"], 1e-12)
+
+    def forward(self, numbers: Tensor, there: Tensor, dropped: float = 0.1) -> Tensor:
+        """The mean state of each sentence."""
+        count, longest = numbers.shape
+        states = self.norm("first", self.fixed["pieces"][numbers] + self.fixed["places"][:longest])
+        states = functional.dropout(states, dropped)
+        mask = there[:, None, None, :].bool()
+        for layer in range(LAYERS):
+            looks = self.linear(f"{layer}.looks", states).view(count, longest, 3, HEADS, WIDTH // HEADS)
+            looked = functional.scaled_dot_product_attention(*looks.permute(2, 0, 3, 1, 4), attn_mask=mask)
+            seen = self.linear(f"{layer}.seen", looked.transpose(1, 2).reshape(count, longest, WIDTH))
+            states = self.norm(f"{layer}.after_looking", states + functional.dropout(seen, dropped))
+            wide = self.linear(f"{layer}.widens", states)
+            thought = self.linear(f"{layer}.narrows", wide * torch.sigmoid(1.702 * wide))
+            states = self.norm(f"{layer}.after_thinking", states + functional.dropout(thought, dropped))
+        return (states * there[..., None]).sum(1) / there.sum(1, keepdim=True)
+
+    def points(self, sentences: Tensor) -> Tensor:
+        """Vectors of length one in the space of the table."""
+        return functional.normalize(sentences @ self.learned["points.weight"], dim=1)
+
+    @torch.no_grad()
+    def align(self, lessons: "Lessons", texts: int = 4_000) -> None:
+        """Starts where the plain sentence points best at its tool, by least squares."""
+        chosen = [at for _ in range(texts // 100) for at in lessons.drawn(100)]
+        read = torch.cat([self(*lessons.padded(chosen[at : at + 100]), dropped=0.0) for at in range(0, texts, 100)])
+        read = functional.normalize(read, dim=1)
+        aims = lessons.tools[lessons.gold[torch.tensor(chosen)]]
+        ridge = 0.1 * torch.eye(WIDTH)
+        self.learned["points.weight"].copy_(torch.linalg.solve(read.T @ read + ridge, read.T @ aims))
+
+    def remember(self, step: int) -> None:
+        """Moves the running average, which is what is kept in the end."""
+        share = min(_AVERAGING, (step + 1) / (step + 10))
+        for name, value in self.learned.items():
+            if name in self.average:
+                self.average[name].mul_(share).add_(value.detach(), alpha=1 - share)
+            else:
+                self.average[name] = value.detach().clone()
+
+    def result(self) -> dict[str, np.ndarray]:
+        """What is written."""
+        return {name: value.numpy() for name, value in (self.fixed | self.average).items()}
+
+
+class Lessons:
+    """Texts, what the table and the teacher make of them, and the tools."""
+
+    def __init__(self, work: Path, model: StaticModel, seed: int) -> None:
+        self.draw = random.Random(seed)
+        learned: dict[str, Any] = json.loads((work / "reader_rows.json").read_text("utf-8"))
+        texts = [text for text, _, _ in learned["rows"]]
+        pieces = WordPieces.load()
+        self.numbers = [pieces.numbers(text, at_most=40) for text in texts]
+        self.gold = torch.tensor([place for _, place, _ in learned["rows"]])
+        self.by_kind: dict[str, list[int]] = defaultdict(list)
+        for place, (_, _, kind) in enumerate(learned["rows"]):
+            self.by_kind[kind].append(place)
+        self.words = torch.tensor(np.stack([model.embed_query(text) for text in texts]))
+        documents = [
+            PlainDocument(
+                key=str(place), digest=f"reader:{place}", leaf=tool["name"], toolset=tool["server"] or "",
+                description=tool["description"] or "", parameters=tuple(tool["params"][:20]), nested="",
+            )
+            for place, tool in enumerate(learned["catalogue"])
+        ]  # fmt: skip
+        self.tools = functional.normalize(torch.tensor(model.embed_documents(documents).astype(np.float32)), dim=1)
+        self.taught = torch.tensor(np.load(work / "reader_tools.npy").astype(np.float32))
+        parts = self.taught.split(2_000)
+        self.nearest = torch.cat([(part @ self.taught.T).topk(_NEAREST, dim=1).indices for part in parts])
+
+    def drawn(self, size: int) -> list[int]:
+        """Texts of like length, so that little is padded."""
+        kinds = self.draw.choices(list(_SHARES), list(_SHARES.values()), k=6 * size)
+        pool = sorted((self.draw.choice(self.by_kind[kind]) for kind in kinds), key=lambda at: len(self.numbers[at]))
+        start = self.draw.randrange(6) * size
+        return pool[start : start + size]
+
+    def padded(self, chosen: list[int]) -> tuple[Tensor, Tensor]:
+        """Numbers of pieces, and which of them are there."""
+        longest = max(len(self.numbers[at]) for at in chosen)
+        numbers = torch.zeros((len(chosen), longest), dtype=torch.long)
+        there = torch.zeros((len(chosen), longest))
+        for row, at in enumerate(chosen):
+            numbers[row, : len(self.numbers[at])] = torch.tensor(self.numbers[at])
+            there[row, : len(self.numbers[at])] = 1.0
+        return numbers, there
+
+    @torch.no_grad()
+    def aim(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
+        """Candidates, and the share of each of them for each text."""
+        gold, judged = self.gold[chosen], len(self.taught)
+        known = gold < judged
+        near = self.nearest[gold[known]].gather(1, torch.randint(0, _NEAREST, (int(known.sum()), 10))).reshape(-1)
+        some = torch.randint(0, len(self.tools), (_CANDIDATES,))
+        candidates = torch.unique(torch.cat([near, gold, some]))
+        alike = torch.full((len(chosen), len(candidates)), -1.0)
+        of_catalogue = candidates < judged
+        rows = torch.arange(len(chosen))
+        alike[rows[known][:, None], torch.arange(len(candidates))[of_catalogue]] = (
+            self.taught[gold[known]] @ self.taught[candidates[of_catalogue]].T
+        )
+        alike[rows, torch.searchsorted(candidates, gold)] = 1.0
+        return candidates, functional.softmax(alike / _TEACHER_TEMPERATURE, dim=1)
+
+
+def loss(student: Student, lessons: Lessons, chosen: list[int]) -> Tensor:
+    """How far the reader, alone and mixed with the words, is from the aim."""
+    places = torch.tensor(chosen)
+    read = student.points(student(*lessons.padded(chosen)))
+    mixed = functional.normalize((1 - _SHARE) * lessons.words[places] + _SHARE * read, dim=1)
+    candidates, aim = lessons.aim(places)
+    tools = lessons.tools[candidates]
+    total = torch.zeros(())
+    for vectors, weight in ((read, _ALONE), (mixed, 1 - _ALONE)):
+        scores = functional.log_softmax(vectors @ tools.T * torch.exp(student.sharpness), dim=1)
+        total = total + weight * functional.kl_div(scores, aim, reduction="batchmean")
+    return total
+
+
+def main() -> None:
+    """Trains, and writes the weights as they are; `reader_export.py` makes the file that ships."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("work", type=Path, help="folder with reader_rows.json and reader_tools.npy")
+    parser.add_argument("start", type=Path, help="paraphrase-MiniLM-L3-v2.onnx, or what an earlier run wrote")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--steps", type=int, default=1_500)
+    parser.add_argument("--rate", type=float, default=2.5e-4)
+    parser.add_argument("--batch", type=int, default=160)
+    parser.add_argument("--seed", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=60.0, help="ends earlier, if need be, and cools down until then")
+    options = parser.parse_args()
+    torch.manual_seed(options.seed)
+    torch.set_num_threads(options.threads)
+    model = StaticModel.load()
+    lessons = Lessons(options.work, model, options.seed)
+    if options.start.suffix == ".npz":
+        with np.load(options.start) as archive:
+            student = Student({name: torch.tensor(archive[name]) for name in archive.files}, model.dimensions)
+    else:
+        student = Student(starting_weights(options.start), model.dimensions)
+        student.align(lessons)
+    groups = (
+        (options.rate, [value for name, value in student.learned.items() if name != "points.weight"]),
+        (3 * options.rate, [student.learned["points.weight"]]),
+        (1e-2, [student.sharpness]),
+    )
+    optimizer = torch.optim.AdamW(
+        [{"params": values} for _, values in groups], lr=options.rate, weight_decay=0.01, betas=(0.9, 0.98)
+    )
+    started, recent = time.monotonic(), 0.0
+    for step in range(options.steps):
+        done = max(step / options.steps, (time.monotonic() - started) / 60 / options.minutes)
+        if done >= 1:
+            break
+        for group, (rate, _) in zip(optimizer.param_groups, groups, strict=True):
+            group["lr"] = rate * min(1.0, (step + 1) / 50) * max(0.02, 1 - done)
+        total = loss(student, lessons, lessons.drawn(options.batch))
+        optimizer.zero_grad()
+        total.backward()
+        torch.nn.utils.clip_grad_norm_(list(student.learned.values()), 1.0)
+        optimizer.step()
+        student.remember(step)
+        recent = float(total.detach()) if not step else 0.95 * recent + 0.05 * float(total.detach())
+        if step % 25 == 24:
+            print(step + 1, round(recent, 3), round(time.monotonic() - started), flush=True)
+            np.savez(options.out, **student.result())
+    np.savez(options.out, **student.result())
+
+
+if __name__ == "__main__":
+    main()
