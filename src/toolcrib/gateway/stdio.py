@@ -37,6 +37,7 @@ from toolcrib.sources.json_rpc import (
     require_distinct_keys,
     result_line,
 )  # fmt: skip
+from toolcrib.sources.outlet import Outlet
 
 logger = logging.getLogger("toolcrib.gateway")
 
@@ -49,7 +50,7 @@ class StdioServer:
     def __init__(self, gateway: Gateway, principal: Principal, write: Write, changes: ChangeFeed) -> None:
         self._gateway = gateway
         self._principal = principal
-        self._write = write
+        self._outlet = Outlet(write)
         self._changes = changes
         self._framer = LineFramer(REQUEST_MAX_BYTES)
         self._overlong = 0
@@ -63,9 +64,8 @@ class StdioServer:
             self._take(line)
         if self._framer.overlong > self._overlong:
             self._overlong = self._framer.overlong
-            self._write(
-                error_line(None, RpcError(INVALID_REQUEST, f"A message has at most {REQUEST_MAX_BYTES} bytes."))
-            )
+            error = RpcError(INVALID_REQUEST, f"A message has at most {REQUEST_MAX_BYTES} bytes.")
+            self._outlet.put(error_line(None, error), alone=True)
 
     async def drain(self) -> None:
         """Waits for what is under way, but not for ever (K12)."""
@@ -80,10 +80,11 @@ class StdioServer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._outlet.flush()
 
     def push(self, message: bytes) -> None:
         """Sends one message to the client."""
-        self._write(message if message.endswith(b"\n") else message + b"\n")
+        self._outlet.put(message if message.endswith(b"\n") else message + b"\n", alone=True)
 
     def _take(self, line: bytes) -> None:
         identifier: Identifier | None = None
@@ -95,7 +96,7 @@ class StdioServer:
             require_distinct_keys(line, envelope, params)
             self._dispatch(envelope, identifier, params)
         except RpcError as error:
-            self._write(error_line(identifier, error))
+            self._outlet.put(error_line(identifier, error), alone=True)
 
     def _dispatch(self, envelope: Envelope, identifier: Identifier | None, params: JsonObject) -> None:
         if isinstance(envelope.method, UnsetType):
@@ -138,7 +139,7 @@ class StdioServer:
         except Exception:
             logger.exception("a request failed", extra={"method": method})
             answer = error_line(identifier, RpcError(INTERNAL_ERROR, "The gateway failed; its log says why."))
-        self._write(answer)
+        self._outlet.put(answer, alone=len(self._running) <= 1)
 
     def _work(self, identifier: Identifier, method: str, params: JsonObject) -> Awaitable[bytes]:
         """The work that answers a request. Raises `RpcError`."""
