@@ -86,7 +86,10 @@ class ClientExchange:
         meta = params.get("_meta")
         self._meta: Mapping[str, Json] = meta if meta is not None and isinstance(meta, Mapping) else {}
         self._token = self._meta.get("progressToken")
-        self._answers: JsonObject = {key: params[key] for key in _ANSWERS if params.get(key) is not None}
+        self._answers: JsonObject = {}
+        for key in _ANSWERS:
+            if params.get(key) is not None:
+                self._answers[key] = params[key]
         self.desk: Desk | None = None
         """Where questions for a stateless client go."""
 
@@ -140,7 +143,7 @@ class ClientExchange:
     @property
     def wants_progress(self) -> bool:
         """Whether the client sent a token."""
-        return self._token is not None and isinstance(self._token, str | int)
+        return self._token is not None and isinstance(self._token, (str, int))
 
     def progress(self, params: JsonObject) -> None:
         """Passes on how far the call has come, under the client's own token."""

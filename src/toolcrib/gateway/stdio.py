@@ -90,7 +90,7 @@ class StdioServer:
         identifier: Identifier | None = None
         try:
             envelope = read_envelope(line)
-            if isinstance(envelope.id, int | str):
+            if isinstance(envelope.id, (int, str)):
                 identifier = envelope.id
             params = {} if isinstance(envelope.method, UnsetType) else read_object(envelope.params)
             require_distinct_keys(line, envelope, params)
