@@ -52,6 +52,7 @@ class StdioServer:
         self._principal = principal
         self._outlet = Outlet(write)
         self._changes = changes
+        self._loop = asyncio.get_running_loop()
         self._framer = LineFramer(REQUEST_MAX_BYTES)
         self._overlong = 0
         self._client: Client | None = None
@@ -107,7 +108,7 @@ class StdioServer:
             return
         if identifier in self._running:
             raise RpcError(INVALID_REQUEST, "A request with this id is under way.")
-        task = asyncio.get_running_loop().create_task(self._answer(identifier, envelope.method, params))
+        task = self._loop.create_task(self._answer(identifier, envelope.method, params))
         self._running[identifier] = task
         task.add_done_callback(lambda _: self._running.pop(identifier, None))
 

@@ -69,6 +69,7 @@ class Link:
         """Why it is closed."""
         self.strays = 0
         """Answers that nobody waited for."""
+        self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._ids = count(1)
         self._waiters: dict[Identifier, Waiter] = {}
@@ -125,7 +126,7 @@ class Link:
         identifier = next(self._ids)
         if exchange is not None and exchange.wants_progress:
             params = {**params, "_meta": {**cast("JsonObject", params.get("_meta") or {}), "progressToken": identifier}}
-        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[bytes] = self._loop.create_future()
         waiter = Waiter(future=future, exchange=exchange, headers=headers or _NO_HEADERS)
         self._waiters[identifier] = waiter
         try:
