@@ -79,7 +79,7 @@ class ResponseWriter:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._second = 0
+        self._second: int = 0
         self._date = b""
         self._json = b""
 
