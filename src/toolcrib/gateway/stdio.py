@@ -17,6 +17,7 @@ from toolcrib.definitions import JsonObject
 from toolcrib.execution.dispatch import Era
 from toolcrib.gateway.changes import ChangeFeed, Subscription
 from toolcrib.gateway.envelope import require_envelope
+from toolcrib.gateway.outlet import Outlet
 from toolcrib.gateway.profiles import Principal
 from toolcrib.gateway.relay import Client, ClientExchange
 from toolcrib.gateway.server import Gateway
@@ -37,7 +38,6 @@ from toolcrib.sources.json_rpc import (
     require_distinct_keys,
     result_line,
 )  # fmt: skip
-from toolcrib.sources.outlet import Outlet
 
 logger = logging.getLogger("toolcrib.gateway")
 

@@ -20,7 +20,6 @@ from toolcrib.errors import SourceUnavailable
 from toolcrib.limits import EXIT_CODE_S, TERMINATE_S, UPSTREAM_LINE_MAX_BYTES
 from toolcrib.sources.json_rpc import LineFramer, Noise
 from toolcrib.sources.link import Link, Listener, Waiter
-from toolcrib.sources.outlet import Outlet
 from toolcrib.sources.processes import Guard, child_environment, kill_marked, signal_group
 
 logger = logging.getLogger("toolcrib.sources")
@@ -53,7 +52,6 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
         self._exited = asyncio.Event()
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
-        self._outlet = Outlet(self._write)
         self.pid = 0
 
     @classmethod
@@ -129,12 +127,14 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
         """Writes one line to its input."""
         if self._stdin is None or self._stdin.is_closing():
             raise SourceUnavailable(self.reason or "its input is closed")
-        self._outlet.put(data, alone=len(self._waiters) <= 1)
+        self._stdin.write(data)
+        if self._stdin.get_write_buffer_size() > _WRITE_HIGH_BYTES:
+            self.fail("it does not read its input")
+            self._kill()
 
     async def close(self) -> None:
         """Closes its input, waits a little, then ends it and all that it started."""
         self.fail(self.reason or "it was stopped")
-        self._outlet.flush()
         if self._stdin is not None:
             self._stdin.close()
         try:
@@ -148,14 +148,6 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
                 self._transport.close()
         if not await self._ended():
             logger.warning("%s: process %d does not end", self.name, self.pid)
-
-    def _write(self, data: bytes) -> None:
-        if self._stdin is None or self._stdin.is_closing():
-            return  # it ended since: whoever waits is told so
-        self._stdin.write(data)
-        if self._stdin.get_write_buffer_size() > _WRITE_HIGH_BYTES:
-            self.fail("it does not read its input")
-            self._kill()
 
     async def _ended(self) -> bool:
         with suppress(TimeoutError):

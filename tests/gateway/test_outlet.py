@@ -2,7 +2,7 @@
 
 import asyncio
 
-from toolcrib.sources.outlet import Outlet
+from toolcrib.gateway.outlet import Outlet
 
 
 async def test_a_line_that_is_alone_is_written_at_once() -> None:
