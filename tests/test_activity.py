@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.factories import Recorder, bridged, core, crib, definition, github, model_call
 
-from toolcrib.activity import Activity, Event, JsonlSink, shape_of
+from toolcrib.activity import Activity, Event, JsonlSink, Trace, shape_of
 from toolcrib.settings import ActivitySettings, Settings, ToolSearchSettings, ToolsSettings
 
 SECRET = "correct horse battery staple"
@@ -95,6 +95,45 @@ def test_the_memory_of_the_feed_is_bounded() -> None:
     for number in range(10):
         activity.record(Event(stage=str(number)))
     assert [event.stage for event in activity.events] == ["7", "8", "9"]
+
+
+def test_stages_that_were_noted_together_are_events_of_their_own() -> None:
+    activity = Activity(clock=lambda: 100.0, keep=10)
+    trace = Trace(session="s", principal="p", call_id="c", tool="t", toolset="x", route="bridge")
+    activity.note_stages(
+        trace, [("scope", 0.25), ("dispatch", 2.0), ("done", 2.25)], "failed", {"a": "null"}, 7, "code"
+    )
+    told: list[Event] = []
+    activity.add_sink(told.append)
+    activity.note_stages(
+        trace, [("scope", 0.25), ("dispatch", 2.0), ("done", 2.25)], "failed", {"a": "null"}, 7, "code"
+    )
+    assert activity.events[:3] == activity.events[3:] == tuple(told)
+    assert [(event.stage, event.outcome, event.duration_ms, event.at) for event in told] == [
+        ("scope", "ok", 250.0, 98.0),
+        ("dispatch", "ok", 2000.0, 100.0),
+        ("done", "failed", 2250.0, 100.0),
+    ]
+    assert [(event.arguments, event.tokens, event.code) for event in told] == [
+        (None, None, None),
+        ({"a": "null"}, None, None),
+        (None, 7, "code"),
+    ]
+
+
+@given(st.lists(st.integers(1, 4), max_size=12), st.integers(1, 6))
+def test_the_feed_keeps_the_last_events_however_they_were_noted(sizes: list[int], keep: int) -> None:
+    activity = Activity(clock=lambda: 0.0, keep=keep)
+    trace = Trace(session="s", principal="p", call_id="c", tool="t", toolset=None, route="direct")
+    names = [f"{number}.{place}" for number, size in enumerate(sizes) for place in range(size)]
+    left = iter(names)
+    for size in sizes:
+        if size == 1:
+            activity.record(Event(stage=next(left)))
+        else:
+            activity.note_stages(trace, [(next(left), 0.0) for _ in range(size)])
+    assert [event.stage for event in activity.events] == names[-keep:]
+    assert len(activity._noted) <= keep
 
 
 def test_control_characters_cannot_forge_a_line(tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ from toolcrib.limits import ACTIVITY_EVENTS, ACTIVITY_FILE_MAX_BYTES, QUERY_WORD
 
 Outcome = Literal["ok", "refused", "failed", "info"]
 
+DISPATCH, DONE = "dispatch", "done"
+"""The stage that shows the arguments, and the one that sums up a call."""
+
 _SHAPE_KEYS = 50
 _SHAPE_DEPTH = 3
 _WORD_MIN = 2
@@ -75,28 +78,49 @@ class Trace(Struct, frozen=True, kw_only=True):
     route: str
 
 
-_Passed = tuple[Trace, str, Outcome, float, float, Json, int | None, str | None]
-"""A stage that a call passed, as it was noted: trace, stage, outcome, seconds, when, arguments, tokens, code."""
+class Passage(Struct, frozen=True, gc=False):
+    """Stages that one call has passed without a stop, as they were noted; nothing in it is a value of the call."""
+
+    trace: Trace
+    stages: Sequence[tuple[str, float]]
+    """Each with the seconds that it took."""
+    outcome: Outcome
+    """Of the last one; those before it went well."""
+    at: float
+    """When the last one ended."""
+    arguments: Json = None
+    """What the dispatch shows of them."""
+    tokens: int | None = None
+    code: str | None = None
+    """Both of the last one."""
 
 
-def _event_of(passed: _Passed) -> Event:
-    """The event of a stage; made only when somebody reads it."""
-    trace, stage, outcome, seconds, at, arguments, tokens, code = passed
-    return Event(
-        stage=stage,
-        outcome=outcome,
-        session=trace.session,
-        principal=trace.principal,
-        call_id=trace.call_id,
-        tool=trace.tool,
-        toolset=trace.toolset,
-        route=trace.route,
-        duration_ms=round(seconds * 1000, 3),
-        tokens=tokens,
-        code=code,
-        arguments=arguments,
-        at=at,
-    )
+def _events_of(passage: Passage) -> list[Event]:
+    """The events of the stages; made only when somebody reads them."""
+    trace, last = passage.trace, len(passage.stages) - 1
+    # The last stage of a call tells how long all of them took: it came right after the one before it.
+    ends = [passage.at] * len(passage.stages)
+    for number in range(last - 1, -1, -1):
+        after = passage.stages[number + 1]
+        ends[number] = ends[number + 1] - (0.0 if after[0] == DONE else after[1])
+    return [
+        Event(
+            stage=stage,
+            outcome=passage.outcome if number == last else "ok",
+            session=trace.session,
+            principal=trace.principal,
+            call_id=trace.call_id,
+            tool=trace.tool,
+            toolset=trace.toolset,
+            route=trace.route,
+            duration_ms=round(seconds * 1000, 3),
+            tokens=passage.tokens if number == last else None,
+            code=passage.code if number == last else None,
+            arguments=passage.arguments if stage == DISPATCH else None,
+            at=ends[number],
+        )
+        for number, (stage, seconds) in enumerate(passage.stages)
+    ]
 
 
 class Sink(Protocol):
@@ -113,7 +137,10 @@ class Activity:
     def __init__(self, *, clock: Callable[[], float], keep: int = ACTIVITY_EVENTS) -> None:
         self.now = clock
         """The time that an event should bear."""
-        self._events: deque[Event | _Passed] = deque(maxlen=keep)
+        self._keep = keep
+        self._noted: deque[Event | Passage] = deque()
+        self._count = 0
+        """Events in what was noted."""
         self._sinks: list[Sink] = []
         self.dropped = 0
         """Events that a sink failed to take."""
@@ -121,7 +148,10 @@ class Activity:
     @property
     def events(self) -> tuple[Event, ...]:
         """The last events, oldest first."""
-        return tuple(item if isinstance(item, Event) else _event_of(item) for item in self._events)
+        found: list[Event] = []
+        for item in self._noted:
+            found += [item] if isinstance(item, Event) else _events_of(item)
+        return tuple(found[-self._keep :])
 
     def add_sink(self, sink: Sink) -> None:
         """Hands every further event to `sink`."""
@@ -129,29 +159,42 @@ class Activity:
 
     def record(self, event: Event) -> None:
         """Takes an event."""
-        self._events.append(event)
+        self._note(event, 1)
         for sink in self._sinks:
             try:
                 sink(event)
             except Exception:  # an observer never fails a call (X14)
                 self.dropped += 1
 
-    def note_stage(
+    def note_stages(
         self,
         trace: Trace,
-        stage: str,
-        outcome: Outcome,
-        seconds: float,
+        stages: Sequence[tuple[str, float]],
+        outcome: Outcome = "ok",
         arguments: Json = None,
         tokens: int | None = None,
         code: str | None = None,
     ) -> None:
-        """Takes a stage that a call has passed. While nobody listens this is all that it costs."""
-        passed = (trace, stage, outcome, seconds, self.now(), arguments, tokens, code)
+        """Takes the stages that a call has passed since the last time. While nobody listens this is all it costs."""
+        passage = Passage(trace, stages, outcome, self.now(), arguments, tokens, code)
         if self._sinks:
-            self.record(_event_of(passed))
+            for event in _events_of(passage):
+                self.record(event)
         else:
-            self._events.append(passed)
+            self._note(passage, len(stages))
+
+    def _note(self, item: Event | Passage, count: int) -> None:
+        """Keeps what was noted, and as little of what came before as leaves enough events."""
+        noted = self._noted
+        noted.append(item)
+        self._count += count
+        while self._count > self._keep:
+            oldest = noted[0]
+            size = 1 if isinstance(oldest, Event) else len(oldest.stages)
+            if self._count - size < self._keep:
+                return
+            noted.popleft()
+            self._count -= size
 
 
 class JsonlSink:
@@ -199,8 +242,11 @@ def shape_of(value: Json, depth: int = 0) -> Json:
     if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101 - asking for a dict alone is far cheaper
         if depth >= _SHAPE_DEPTH:
             return f"object({len(value)})"
-        items = list(value.items())[:_SHAPE_KEYS]
-        return {str(key)[:64]: shape_of(item, depth + 1) for key, item in items}
+        items = value.items() if len(value) <= _SHAPE_KEYS else list(value.items())[:_SHAPE_KEYS]
+        return {
+            str(key)[:64]: f"string({len(item)})" if isinstance(item, str) else shape_of(item, depth + 1)
+            for key, item in items
+        }
     if isinstance(value, list):
         return f"array({len(value)})"
     return kind_of(value)

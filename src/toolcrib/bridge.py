@@ -6,6 +6,7 @@ came in (S5, X13), and what was checked is what runs, because nobody reads the m
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from math import isfinite
 from typing import cast
 
@@ -41,6 +42,9 @@ _SEARCH_TEXT = (
 LISTING_INTRO = " If you see the name below, skip the search. Prefix + name:"
 _DESCRIBE_TEXT = "Full schema of a found tool, if its signature is not enough."
 _CALL_TEXT = "Run a found or named tool, as if you had called it directly. Never for tools of this list."
+
+
+_CALL_KEYS = frozenset({"name", "arguments"})
 
 
 class Invocation(Struct, frozen=True, kw_only=True):
@@ -144,7 +148,7 @@ def read_arguments(value: Json) -> JsonObject:
         value = _parse(value) if value.strip() else None
     if value is None:
         return {}
-    if not isinstance(value, dict | Mapping):
+    if not isinstance(value, dict) and not isinstance(value, Mapping):
         raise InvalidCall(f'`arguments` must be a JSON object such as {{"key": "value"}}, not {kind_of(value)}.')
     arguments = dict(value)
     _require_bounded(arguments)
@@ -192,7 +196,7 @@ def _read_describe(raw: JsonObject) -> Describe:
 
 
 def _read_call(raw: JsonObject) -> Invocation:
-    _require_keys(raw, TOOL_CALL, {"name", "arguments"})
+    _require_keys(raw, TOOL_CALL, _CALL_KEYS)
     name = raw.get("name")
     if not isinstance(name, str) or not name.strip():
         raise InvalidCall('`name` is missing: send {"name": "<tool>", "arguments": {...}}.')
@@ -217,14 +221,16 @@ def _read_object(value: Json, name: str, *, bare: str | None = None) -> JsonObje
             return {bare: value}
     if value is None:
         return {}
-    if isinstance(value, dict | Mapping):
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, Mapping):
         return dict(value)
     if bare is not None and isinstance(value, str | list):
         return {bare: value}
     raise InvalidCall(f"The arguments of `{name}` must be a JSON object, not {kind_of(value)}.")
 
 
-def _require_keys(raw: JsonObject, name: str, known: set[str]) -> None:
+def _require_keys(raw: JsonObject, name: str, known: AbstractSet[str]) -> None:
     """Exact keys only: what was checked under one spelling must not run under another."""
     if not raw.keys() <= known:
         unknown = sorted(raw.keys() - known)
@@ -252,7 +258,9 @@ def _require_bounded(arguments: JsonObject) -> None:
     if len(encoded) > ARGUMENTS_MAX_BYTES:
         raise InvalidCall(f"The arguments have {len(encoded)} bytes; at most {ARGUMENTS_MAX_BYTES} are taken.")
     # NaN is encoded as null, and few brackets cannot nest deeply: most arguments need no walk.
-    if b"null" in encoded or encoded.count(b"{") + encoded.count(b"[") > ARGUMENTS_MAX_DEPTH:
+    if b"null" in encoded or (
+        len(encoded) > 2 * ARGUMENTS_MAX_DEPTH and encoded.count(b"{") + encoded.count(b"[") > ARGUMENTS_MAX_DEPTH
+    ):
         _walk(arguments)
 
 

@@ -107,6 +107,7 @@ class Crib:
         self.stock = Stock(self.intake, self.activity)
         self._selector = Selector(self.core)
         self._names: WeakKeyDictionary[Selection, Names] = WeakKeyDictionary()
+        self._last_names: tuple[Selection, Names] | None = None
         self._sessions = 0
         self._closed = False
         for source in sources:
@@ -289,9 +290,13 @@ class Crib:
 
     def names_of(self, selection: Selection) -> Names:
         """The names of a selection."""
+        last = self._last_names
+        if last is not None and last[0] is selection:
+            return last[1]
         names = self._names.get(selection)
         if names is None:
             names = self._names[selection] = Names.of(selection.visible, selection.catalog)
+        self._last_names = (selection, names)
         return names
 
     def runner_of(self, tool: Tool) -> Runner:

@@ -95,6 +95,8 @@ class ProgressGuard:
 
     def note_progress(self) -> None:
         """A tool ran, or the user spoke: start again."""
+        if not (self._unused or self._stale or self._failures or self._described or self._needs):
+            return
         self._described.clear()
         self._failures.clear()
         self._reset()

@@ -150,6 +150,9 @@ class Session:
         if isinstance(request, Invocation):
             run = Run(id=call.id, invocation=request, holder=self, exchange=exchange)
             done = await self._crib.executor.run(run)
+            if done.error is None:
+                self.guard.note_progress()
+                return done
             watched = self._watched(done, request)
             return done if watched is done.result else structs.replace(done, result=watched)
         answer = await self._answer(call, request)
@@ -200,17 +203,20 @@ class Session:
 
     def require_tool(self, invocation: Invocation) -> Tool:
         """The real tool of an invocation. Raises `CallError`."""
-        return self._names().require(invocation.name, bridged=invocation.route == "bridge")
+        crib = self._crib
+        found = crib.names_of(crib.select(self.scope)).find(invocation.name, bridged=invocation.route == "bridge")
+        if isinstance(found, CallError):
+            raise found
+        return found
 
     def require_granted(self, tool: Tool) -> Runner:
         """What runs the tool, if this session still has exactly this definition of it. Raises `CallError`."""
-        selection = self._selection()
-        current = selection.catalog.get(tool.name) or next(
-            (item for item in selection.visible if item.name == tool.name), None
-        )
+        crib = self._crib
+        selection = crib.select(self.scope)
+        current = selection.catalog.get(tool.name) or crib.names_of(selection).visible.get(tool.name)
         if current is not tool and current != tool:
             raise not_available(tool.name)
-        return self._crib.runner_of(tool)
+        return crib.runner_of(tool)
 
     # Inside
 

@@ -118,6 +118,26 @@ async def test_a_token_opens_the_door_and_wrong_ones_close_it(tmp_path: Path):
         assert wrong[-1].status == 429
 
 
+@pytest.mark.requirement("G2", "G3", "F1")
+async def test_words_that_were_good_before_are_asked_again_who_says_them(tmp_path: Path):
+    tokens = TokenFile(tmp_path / "tokens.json")
+    secret, _ = tokens.create("ann", profile="default", days=1)
+    body, headers = modern("tools/list")
+    headers["authorization"] = f"Bearer {secret}"
+
+    async def status(**more: str) -> int:
+        client.send(body={**body, "id": next(ids)}, **headers, **more)
+        return (await client.answer()).status
+
+    ids = iter((1, 2, 30, 400, 400, 400, 5_000))
+    async with served(tokens=tokens) as app, client_of(app) as client:
+        assert [await status() for _ in range(4)] == [200] * 4
+        assert await status(host="evil.example") == 421
+        assert await status(origin="https://evil.example") == 403
+        tokens.revoke("ann")
+        assert await status() == 401
+
+
 @pytest.mark.requirement("X19", "A1")
 async def test_a_tokens_profile_decides_what_is_listed(tmp_path: Path):
     tokens = TokenFile(tmp_path / "tokens.json")

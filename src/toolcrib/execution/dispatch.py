@@ -5,7 +5,7 @@ nor a hanging server takes everything. A source may throw whatever it likes: her
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -114,10 +114,12 @@ class Dispatcher:
         exchange: Exchange | None = None,
     ) -> Result:
         """The tool's result. Raises `CallError`."""
-        wanted = self._wanted(call, places)
-        if not _take_at_once(wanted):
-            await self._queue(call, wanted)
-        deadline_s = call.tool.traits.deadline_s or self._limits.call_deadline_s
+        # A call needs a place in the session, in the toolset and in the process, the narrowest first.
+        tool = call.tool
+        toolset, everybody = self._toolsets.get(tool.toolset) or self._places_of(tool.toolset), self._all
+        if not places.take_with(toolset, everybody):
+            await self._queue(call, (places, toolset, everybody))
+        deadline_s = tool.traits.deadline_s or self._limits.call_deadline_s
         context = CallContext(deadline_s=deadline_s, report=report, principal=call.principal, exchange=exchange)
         try:
             with self._deadlines.within(deadline_s):
@@ -136,15 +138,13 @@ class Dispatcher:
             logger.debug("a tool failed", extra={"tool": call.tool.name}, exc_info=True)
             raise ToolFailed(f"`{call.tool.name}` failed: {_describe(error)}", detail=repr(error)) from None
         finally:
-            for place in wanted:
-                place.give()
+            places.give()
+            toolset.give()
+            everybody.give()
 
-    def _wanted(self, call: Call, places: Places) -> tuple[Places, ...]:
-        """Where a call needs a place: in the session, the toolset and the process, the narrowest first."""
-        toolset = self._toolsets.get(call.tool.toolset)
-        if toolset is None:
-            toolset = self._toolsets[call.tool.toolset] = Places(self._limits.concurrency_per_toolset)
-        return places, toolset, self._all
+    def _places_of(self, toolset: str) -> Places:
+        places = self._toolsets[toolset] = Places(self._limits.concurrency_per_toolset)
+        return places
 
     async def _queue(self, call: Call, wanted: Iterable[Places]) -> None:
         """Takes one place after the other, waiting for each. Raises `TooBusy`."""
@@ -152,7 +152,8 @@ class Dispatcher:
         try:
             with self._deadlines.within(QUEUE_WAIT_S):
                 for place in wanted:
-                    await place.wait()
+                    if not place.take():
+                        await place.wait()
                     held.append(place)
         except BaseException as error:
             for place in held:
@@ -161,16 +162,6 @@ class Dispatcher:
                 text = f"Too many calls are under way; `{call.tool.name}` was not run. Try again later."
                 raise TooBusy(text) from None
             raise
-
-
-def _take_at_once(wanted: Sequence[Places]) -> bool:
-    """Takes all the places, if all are free."""
-    for number, place in enumerate(wanted):
-        if not place.take():
-            for taken in wanted[:number]:
-                taken.give()
-            return False
-    return True
 
 
 def _describe(error: Exception) -> str:

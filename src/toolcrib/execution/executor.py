@@ -12,7 +12,7 @@ from typing import Protocol
 import orjson
 from msgspec import Struct, structs
 
-from toolcrib.activity import Activity, Event, Outcome, Trace, shape_of
+from toolcrib.activity import DISPATCH, DONE, Activity, Event, Outcome, Trace, shape_of
 from toolcrib.bridge import Invocation
 from toolcrib.definitions import Call, Json, JsonObject, Result, Tool, json_chars, text_result
 from toolcrib.errors import CallError, DeadlineExceeded, ToolFailed
@@ -134,35 +134,49 @@ class Executor:
             ("hooks", self._before if hooks else _pass),
             ("approval", self._approve),
             ("checkpoint", self._checkpoint if checkpoints else _pass),
-            ("dispatch", self._dispatch),
+            (DISPATCH, self._dispatch),
             ("limits", self._limit),
             ("hooks_after", self._after if hooks else _pass),
         )
 
     async def run(self, run: Run) -> Done:
         """Takes one call through the stages. Never raises for what the call did; cancellation passes."""
-        clock, note = self._clock, self._activity.note_stage
+        clock = self._clock
         started = since = clock()
-        stage = "scope"
+        stage, shown = "scope", None
+        passed: list[tuple[str, float]] = []
+        """Stages that the feed has not been told of: it is told before anything that may take its time."""
         try:
             for stage, step in self.stages:
                 if step is _pass:
-                    note(run.trace or run.traced, stage, "ok", 0.0)
+                    passed.append((stage, 0.0))
                     continue
                 taken = step(run)
-                run = taken if isinstance(taken, Run) else await taken
+                if isinstance(taken, Run):
+                    run = taken
+                else:
+                    if passed:
+                        self._activity.note_stages(run.trace or run.traced, passed)
+                        passed = []
+                    run = await taken
+                    if stage == DISPATCH:
+                        shown = self._shown((run.call or run.bound).arguments)
                 now = clock()
-                shown = self._shown(run.bound.arguments) if stage == "dispatch" else None
-                note(run.trace or run.traced, stage, "ok", now - since, shown)
+                passed.append((stage, now - since))
                 since = now
         except CallError as error:
+            if passed:
+                self._activity.note_stages(run.traced, passed, "ok", shown)
             outcome: Outcome = "failed" if isinstance(error, ToolFailed | DeadlineExceeded) else "refused"
             self._record(run, stage, outcome, started, error=error)
-            return self._finish(run, error_result(error), started, outcome, error)
+            return self._finish(run, (), error_result(error), started, outcome, error)
         except asyncio.CancelledError:
+            if passed:
+                self._activity.note_stages(run.traced, passed, "ok", shown)
             self._record(run, stage, "failed", started, reason="cancelled")
             raise
-        return self._finish(run, run.answered, started, "failed" if run.answered.is_error else "ok", None)
+        result = run.result or run.answered
+        return self._finish(run, passed, result, started, "failed" if result.is_error else "ok", None, shown)
 
     def _scope(self, run: Run) -> Run:
         invocation, holder = run.invocation, run.holder
@@ -185,7 +199,7 @@ class Executor:
         return structs.replace(run, call=call, trace=trace)
 
     def _validate(self, run: Run) -> Run:
-        checked = self._checked(run.bound)
+        checked = self._checked(run.call or run.bound)
         return run if checked is run.call else structs.replace(run, call=checked)
 
     async def _guard(self, run: Run) -> Run:
@@ -199,7 +213,7 @@ class Executor:
         return structs.replace(run, call=self._checked(structs.replace(run.bound, arguments=changed)))
 
     def _approve(self, run: Run) -> Run | Awaitable[Run]:
-        question = self._approvals.question(run.bound, run.exchange, own=run.holder.policy)
+        question = self._approvals.question(run.call or run.bound, run.exchange, own=run.holder.policy)
         return run if question is None else self._ask(run, question)
 
     async def _ask(self, run: Run, question: ApprovalRequest) -> Run:
@@ -212,7 +226,7 @@ class Executor:
         return run
 
     async def _dispatch(self, run: Run) -> Run:
-        call = run.bound
+        call = run.call or run.bound
         # The scope is asked again: an approval may have taken minutes (S20).
         runner = run.holder.require_granted(call.tool)
 
@@ -228,7 +242,8 @@ class Executor:
         )
 
     def _limit(self, run: Run) -> Run:
-        noted = note_repairs(run.answered, run.bound.notes)
+        result, notes = run.result or run.answered, (run.call or run.bound).notes
+        noted = note_repairs(result, notes) if notes else result
         limited = limit_result(noted, max_chars=self._result_max_chars)
         return run if limited is run.result else structs.replace(run, result=limited)
 
@@ -241,13 +256,22 @@ class Executor:
             return call
         return structs.replace(call, arguments=checked.arguments, notes=(*call.notes, *checked.notes))
 
-    def _finish(self, run: Run, result: Result, started: float, outcome: Outcome, error: CallError | None) -> Done:
+    def _finish(
+        self,
+        run: Run,
+        passed: Sequence[tuple[str, float]],
+        result: Result,
+        started: float,
+        outcome: Outcome,
+        error: CallError | None,
+        shown: Json = None,
+    ) -> Done:
         tokens = estimate_tokens(_chars(result))
         if run.trace is not None:
-            took = self._clock() - started
-            self._activity.note_stage(run.trace, "done", outcome, took, tokens=tokens, code=result.code)
+            stages = (*passed, (DONE, self._clock() - started))
+            self._activity.note_stages(run.trace, stages, outcome, shown, tokens, result.code)
         else:
-            self._record(run, "done", outcome, started, tokens=tokens, code=result.code)
+            self._record(run, DONE, outcome, started, tokens=tokens, code=result.code)
         return Done(result=result, tool=run.call.tool if run.call else None, error=error)
 
     def _shown(self, arguments: JsonObject) -> Json:
@@ -267,7 +291,7 @@ class Executor:
     ) -> None:
         call = run.call
         arguments: JsonObject = call.arguments if call else run.invocation.arguments
-        shown = self._shown(arguments) if stage == "dispatch" or error is not None else None
+        shown = self._shown(arguments) if stage == DISPATCH or error is not None else None
         self._activity.record(
             Event(
                 stage=stage,

@@ -29,6 +29,15 @@ class Places:
         self._free -= 1
         return True
 
+    def take_with(self, second: "Places", third: "Places") -> bool:
+        """Takes a place here and in two others, if all have one free."""
+        if self._free <= 0 or second._free <= 0 or third._free <= 0:
+            return False
+        self._free -= 1
+        second._free -= 1
+        third._free -= 1
+        return True
+
     async def wait(self) -> None:
         """Takes a place as soon as one is free and nobody waited longer."""
         if self.take():
@@ -45,8 +54,9 @@ class Places:
 
     def give(self) -> None:
         """Gives a place back."""
-        while self._line:
-            turn = self._line.popleft()
+        line = self._line
+        while line:
+            turn = line.popleft()
             if not turn.done():
                 turn.set_result(None)
                 return

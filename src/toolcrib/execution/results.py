@@ -10,7 +10,10 @@ from toolcrib.limits import RESULT_MAX_BLOCKS
 def limit_result(result: Result, *, max_chars: int) -> Result:
     """The result within `max_chars` characters of text and a bounded number of blocks."""
     if result.encoded is not None:
-        if len(result.encoded) <= max_chars and result.encoded.count(b"{") <= RESULT_MAX_BLOCKS:
+        size = len(result.encoded)
+        # Every block takes two bytes at least: a short result need not be counted.
+        few = size <= 2 * RESULT_MAX_BLOCKS or result.encoded.count(b"{") <= RESULT_MAX_BLOCKS
+        if size <= max_chars and few:
             return result
         opened = open_result(result)
         limited = limit_result(opened, max_chars=max_chars)

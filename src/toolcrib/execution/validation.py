@@ -66,9 +66,10 @@ class Validator:
         return compiled is not None and compiled.work.allows(1)
 
     def _compile(self, schema: bytes) -> _Compiled | None:
-        if schema in self._compiled:
+        known = self._compiled.get(schema)
+        if known is not None or schema in self._compiled:
             self._compiled.move_to_end(schema)
-            return self._compiled[schema]
+            return known
         compiled = self._compiled[schema] = _compile(schema)
         if len(self._compiled) > CACHE_VALIDATORS:
             self._compiled.popitem(last=False)

@@ -15,7 +15,7 @@ from typing import Protocol, cast
 import httptools
 
 from toolcrib.gateway.http_replies import Reply
-from toolcrib.gateway.http_wire import CONTINUE, Field, Head, Refused, ResponseWriter, build_head
+from toolcrib.gateway.http_wire import CONTINUE, Field, Head, Refused, ResponseWriter, build_head, with_length
 from toolcrib.limits import (
     CONNECTIONS_MAX,
     DRAIN_S,
@@ -264,9 +264,13 @@ class Connection(asyncio.Protocol):
     def _read_head(self) -> Head:
         """The head; a client that says the same as before has the same one."""
         said = (self._method, self._target, self._fields)
-        if said != self._said:
+        before = self._said
+        if said != before:
             self._said = said
-            self._head = build_head(
+            head = None
+            if before is not None and said[0] == before[0] and said[1] == before[1]:
+                head = with_length(self._head, before[2], self._fields)
+            self._head = head or build_head(
                 self._fields, method=self._method, target=self._target.decode("latin-1"), address=self._address
             )
         return self._head
@@ -338,7 +342,8 @@ class Connection(asyncio.Protocol):
         except Exception:
             logger.exception("a request failed")
             return Refused(500, "The gateway failed; its log says why.")
-        return _too_large() if int(head.headers.get("content-length") or 0) > REQUEST_MAX_BYTES else take
+        length = head.headers.get("content-length")
+        return _too_large() if length and int(length) > REQUEST_MAX_BYTES else take
 
     def _advance(self) -> None:
         """Answers the next request that waits."""

@@ -105,8 +105,11 @@ class Reply:
         """Sends a whole response."""
         if self.closed:
             return
-        shown = (JSON, *fields) if body else fields
-        head = self._writer.head(status, shown, length=len(body), keep_alive=self.keep_alive, chunked=False)
+        if status == 200 and body and not fields and self.keep_alive:
+            head = self._writer.json_head(len(body))
+        else:
+            shown = (JSON, *fields) if body else fields
+            head = self._writer.head(status, shown, length=len(body), keep_alive=self.keep_alive, chunked=False)
         self._line.write(head if self._bodiless else head + body)
         self._end()
 

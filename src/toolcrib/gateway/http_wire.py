@@ -6,6 +6,7 @@ from email.utils import formatdate
 from http import HTTPStatus
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 Field = tuple[bytes, bytes]
 
@@ -13,11 +14,12 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 JSON: Field = (b"content-type", b"application/json")
 
+_LENGTH = b"content-length"
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 
-class Head(Struct, frozen=True, kw_only=True):
-    """What a request says before its body."""
+class Head(Struct, kw_only=True):
+    """What a request says before its body. Nothing in it changes but what the application notes at the end."""
 
     method: str
     path: str
@@ -28,6 +30,8 @@ class Head(Struct, frozen=True, kw_only=True):
     """Names that occur more than once."""
     address: str = "?"
     """Who sent it."""
+    cleared: bool = False
+    """Whether the application has found all good that depends on these words alone; who sent them does not."""
 
 
 class Refused(Exception):
@@ -57,13 +61,27 @@ def build_head(fields: Sequence[Field], *, method: str, target: str, address: st
     )
 
 
+def with_length(head: Head, before: Sequence[Field], fields: Sequence[Field]) -> Head | None:
+    """The head of these fields, if they are those before but for the length of the body: most of a client's are."""
+    if len(fields) != len(before):
+        return None
+    changed = [(old, new) for old, new in zip(before, fields, strict=True) if old != new]
+    if len(changed) != 1:
+        return None
+    (old, new) = changed[0]
+    if old[0] != new[0] or new[0].lower() != _LENGTH or "content-length" in head.repeated:
+        return None
+    return replace(head, headers={**head.headers, "content-length": new[1].decode("latin-1").strip(" \t")})
+
+
 class ResponseWriter:
     """Writes heads of responses; the date changes once a second."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._second = 0
+        self._second: int = 0
         self._date = b""
+        self._json = b""
 
     def head(
         self, status: int, fields: Sequence[Field], *, length: int | None, keep_alive: bool, chunked: bool
@@ -80,11 +98,19 @@ class ResponseWriter:
         lines.append(b"\r\n")
         return b"\r\n".join(lines)
 
+    def json_head(self, length: int) -> bytes:
+        """The head of the usual response: 200, JSON, and the connection stays open."""
+        date = self._date_line()
+        if not self._json:
+            self._json = b"HTTP/1.1 200 OK\r\n%b\r\n%b: %b\r\ncontent-length: " % (date, *JSON)
+        return b"%b%d\r\n\r\n" % (self._json, length)
+
     def _date_line(self) -> bytes:
         second = int(self._clock())
         if second != self._second:
             self._second = second
             self._date = b"date: " + formatdate(second, usegmt=True).encode()
+            self._json = b""
         return self._date
 
 

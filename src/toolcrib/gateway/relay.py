@@ -83,10 +83,16 @@ class ClientExchange:
     def __init__(self, client: Client, params: JsonObject, channel: Channel) -> None:
         self._client = client
         self._channel = channel
+        self.era: Era = client.era
+        """The protocol that the client speaks."""
         meta = params.get("_meta")
         self._meta: Mapping[str, Json] = meta if meta is not None and isinstance(meta, Mapping) else {}
         self._token = self._meta.get("progressToken")
-        self._answers: JsonObject = {key: params[key] for key in _ANSWERS if params.get(key) is not None}
+        self.answers: JsonObject = {}
+        """What the client answered to a question of an earlier try."""
+        for key in _ANSWERS:
+            if params.get(key) is not None:
+                self.answers[key] = params[key]
         self.desk: Desk | None = None
         """Where questions for a stateless client go."""
 
@@ -98,11 +104,6 @@ class ClientExchange:
     def can_be_asked(self) -> bool:
         """Whether the client said that it answers any kind of question."""
         return any(capability in self._client.capabilities for capability in _CAPABILITY.values())
-
-    @property
-    def era(self) -> Era:
-        """The protocol that the client speaks."""
-        return self._client.era
 
     @property
     def owner(self) -> str:
@@ -128,19 +129,14 @@ class ClientExchange:
         level = self._meta.get(META_LOG_LEVEL) or (self._client.log_level if self._client.era == "legacy" else None)
         return {**kept, META_LOG_LEVEL: level} if level is not None else kept
 
-    @property
-    def answers(self) -> JsonObject:
-        """What the client answered to a question of an earlier try."""
-        return self._answers
-
     def take_answers(self, answers: JsonObject) -> None:
         """Replaces the answers that travel on."""
-        self._answers = answers
+        self.answers = answers
 
     @property
     def wants_progress(self) -> bool:
         """Whether the client sent a token."""
-        return self._token is not None and isinstance(self._token, str | int)
+        return self._token is not None and isinstance(self._token, (str, int))
 
     def progress(self, params: JsonObject) -> None:
         """Passes on how far the call has come, under the client's own token."""

@@ -124,13 +124,13 @@ class Gateway:
             raise RpcError(METHOD_NOT_FOUND, f"There is no method {method[:80]}.")
         self.in_flight += 1
         try:
-            if self.parking.concerns(client, method, exchange):
+            if client.era == "modern" and self.parking.concerns(client, method, exchange):
                 result = await self.parking.run(
                     client, method, params, exchange, lambda: self._begin(handler, client, params, exchange)
                 )
             else:
                 result = await handler(client, params, exchange)
-            return self._complete(client, result)
+            return result if client.era == "legacy" else self._complete(result)
         except SourceRefused as error:
             raise RpcError(error.rpc_code, error.rpc_message, cast("Json", error.rpc_data)) from None
         except CallError as error:
@@ -143,9 +143,9 @@ class Gateway:
     async def _begin(self, handler: Handler, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
         return await handler(client, params, exchange)
 
-    def _complete(self, client: Client, result: bytes) -> bytes:
+    def _complete(self, result: bytes) -> bytes:
         """The result with the one field that every modern one has, if a server of the old era left it out."""
-        if client.era == "legacy" or b'"resultType"' in result:
+        if b'"resultType"' in result:
             return result
         return b'{"resultType":"complete"}' if result == b"{}" else b'{"resultType":"complete",' + result[1:]
 
@@ -231,6 +231,8 @@ class Gateway:
             id=f"{self._mark}{next(self._numbers):x}", name=name, arguments=params.get("arguments"), dialect="mcp"
         )
         done = await client.session.relay(call, exchange)
+        if done.error is None and done.result.encoded is not None:
+            return done.result.encoded
         if isinstance(done.error, ToolNotAvailable) and not self._settled:
             await self.wait_settled()
             done = await client.session.relay(call, exchange)

@@ -17,6 +17,7 @@ from toolcrib.definitions import JsonObject
 from toolcrib.execution.dispatch import Era
 from toolcrib.gateway.changes import ChangeFeed, Subscription
 from toolcrib.gateway.envelope import require_envelope
+from toolcrib.gateway.outlet import Outlet
 from toolcrib.gateway.profiles import Principal
 from toolcrib.gateway.relay import Client, ClientExchange
 from toolcrib.gateway.server import Gateway
@@ -49,8 +50,9 @@ class StdioServer:
     def __init__(self, gateway: Gateway, principal: Principal, write: Write, changes: ChangeFeed) -> None:
         self._gateway = gateway
         self._principal = principal
-        self._write = write
+        self._outlet = Outlet(write)
         self._changes = changes
+        self._loop = asyncio.get_running_loop()
         self._framer = LineFramer(REQUEST_MAX_BYTES)
         self._overlong = 0
         self._client: Client | None = None
@@ -63,9 +65,8 @@ class StdioServer:
             self._take(line)
         if self._framer.overlong > self._overlong:
             self._overlong = self._framer.overlong
-            self._write(
-                error_line(None, RpcError(INVALID_REQUEST, f"A message has at most {REQUEST_MAX_BYTES} bytes."))
-            )
+            error = RpcError(INVALID_REQUEST, f"A message has at most {REQUEST_MAX_BYTES} bytes.")
+            self._outlet.put(error_line(None, error), alone=True)
 
     async def drain(self) -> None:
         """Waits for what is under way, but not for ever (K12)."""
@@ -80,22 +81,23 @@ class StdioServer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._outlet.flush()
 
     def push(self, message: bytes) -> None:
         """Sends one message to the client."""
-        self._write(message if message.endswith(b"\n") else message + b"\n")
+        self._outlet.put(message if message.endswith(b"\n") else message + b"\n", alone=True)
 
     def _take(self, line: bytes) -> None:
         identifier: Identifier | None = None
         try:
             envelope = read_envelope(line)
-            if isinstance(envelope.id, int | str):
+            if isinstance(envelope.id, (int, str)):
                 identifier = envelope.id
             params = {} if isinstance(envelope.method, UnsetType) else read_object(envelope.params)
             require_distinct_keys(line, envelope, params)
             self._dispatch(envelope, identifier, params)
         except RpcError as error:
-            self._write(error_line(identifier, error))
+            self._outlet.put(error_line(identifier, error), alone=True)
 
     def _dispatch(self, envelope: Envelope, identifier: Identifier | None, params: JsonObject) -> None:
         if isinstance(envelope.method, UnsetType):
@@ -106,7 +108,7 @@ class StdioServer:
             return
         if identifier in self._running:
             raise RpcError(INVALID_REQUEST, "A request with this id is under way.")
-        task = asyncio.get_running_loop().create_task(self._answer(identifier, envelope.method, params))
+        task = self._loop.create_task(self._answer(identifier, envelope.method, params))
         self._running[identifier] = task
         task.add_done_callback(lambda _: self._running.pop(identifier, None))
 
@@ -138,7 +140,7 @@ class StdioServer:
         except Exception:
             logger.exception("a request failed", extra={"method": method})
             answer = error_line(identifier, RpcError(INTERNAL_ERROR, "The gateway failed; its log says why."))
-        self._write(answer)
+        self._outlet.put(answer, alone=len(self._running) <= 1)
 
     def _work(self, identifier: Identifier, method: str, params: JsonObject) -> Awaitable[bytes]:
         """The work that answers a request. Raises `RpcError`."""

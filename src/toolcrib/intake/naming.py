@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import lru_cache
 
 from toolcrib.definitions import BRIDGE_NAMES, ToolName
 from toolcrib.errors import DefinitionError
@@ -57,6 +58,8 @@ def skeleton(name: str) -> str:
 
 
 _RESERVED = frozenset(skeleton(name) for name in BRIDGE_NAMES)
+_KEPT_CHARS = 128
+"""Names up to this length are decided once; a longer one is no tool's, and nothing is kept of it."""
 
 
 def is_reserved(name: str) -> bool:
@@ -64,6 +67,11 @@ def is_reserved(name: str) -> bool:
     # Every look-alike of an ASCII letter that is ASCII itself keeps the first letter: most names end here.
     if name.isascii() and name.lstrip("_-. ")[:1] not in {"t", "T"}:
         return False
+    return _is_reserved(name) if len(name) <= _KEPT_CHARS else skeleton(name) in _RESERVED
+
+
+@lru_cache(1_024)
+def _is_reserved(name: str) -> bool:
     return skeleton(name) in _RESERVED
 
 

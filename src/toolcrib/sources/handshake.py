@@ -64,9 +64,10 @@ class Peer:
 
     def dress(self, params: JsonObject, exchange: Exchange | None = None) -> JsonObject:
         """Parameters with the `_meta` that this server expects on every request."""
-        meta: JsonObject = dict(exchange.meta) if exchange is not None else {}
-        if not meta and self.era == "legacy":
+        theirs = exchange.meta if exchange is not None else None
+        if not theirs and self.era == "legacy":
             return params
+        meta: JsonObject = dict(theirs) if theirs else {}
         if self.era == "modern":
             meta[META_VERSION] = self.version
             meta[META_CLIENT] = own_info()

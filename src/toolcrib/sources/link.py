@@ -8,8 +8,8 @@ way; if it cannot be told to which caller, it reaches nobody.
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field
 from itertools import count
+from types import MappingProxyType
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -38,6 +38,7 @@ logger = logging.getLogger("toolcrib.sources")
 
 _NAMING = ("progressToken", "relatedRequestId")
 """Keys of `_meta` by which a server may say which call it means."""
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 ASKABLE = frozenset({"sampling/createMessage", "elicitation/create", "roots/list"})
 """What a server may ask of the client behind a call."""
 
@@ -50,13 +51,12 @@ class Listener(Protocol):
         ...
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Waiter:
+class Waiter(msgspec.Struct, kw_only=True, eq=False):
     """Somebody who waits for an answer."""
 
     future: "asyncio.Future[bytes]"
     exchange: Exchange | None
-    headers: dict[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str]
 
 
 class Link:
@@ -69,6 +69,7 @@ class Link:
         """Why it is closed."""
         self.strays = 0
         """Answers that nobody waited for."""
+        self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._ids = count(1)
         self._waiters: dict[Identifier, Waiter] = {}
@@ -125,8 +126,8 @@ class Link:
         identifier = next(self._ids)
         if exchange is not None and exchange.wants_progress:
             params = {**params, "_meta": {**cast("JsonObject", params.get("_meta") or {}), "progressToken": identifier}}
-        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        waiter = Waiter(future=future, exchange=exchange, headers=headers or {})
+        future: asyncio.Future[bytes] = self._loop.create_future()
+        waiter = Waiter(future=future, exchange=exchange, headers=headers or _NO_HEADERS)
         self._waiters[identifier] = waiter
         try:
             self.send(request_line(identifier, method, params), waiter)

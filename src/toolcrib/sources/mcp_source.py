@@ -104,6 +104,8 @@ class McpSource:
         self._patience.tell(self._note_waiting)
         self._clock = clock
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
+        self._mirrors = self.options.era == "mirror" or (self.options.era == "auto" and self.options.is_http)
+        """Whether callers of either era may have a lane of their own."""
         self._lanes: dict[Era | None, Lane] = {}
         self._digests: dict[str, str] = {}
         self._changed: list[Callable[[], None]] = []
@@ -190,11 +192,15 @@ class McpSource:
         """The server's result of any request, as its bytes. Raises `SourceUnavailable`, `SourceRefused`."""
         self._used_at = self._clock()
         self._wanted.set()
-        link, peer = await self._lane_for(exchange).require()
+        lane = self._lane_for(exchange)
+        link, peer = lane.current or await lane.require()
         timeout = self.options.timeout_s
         try:
             if timeout is None:
-                return await self._rounds(link, peer, method, params, exchange, name, headers)
+                raw = await self._send(link, peer, method, params, exchange, name, headers)
+                if exchange is None or exchange.era == peer.era or b'"input_required"' not in raw:
+                    return raw
+                return await self._rounds(link, peer, method, params, exchange, name, headers, raw)
             async with asyncio.timeout(timeout):
                 return await self._rounds(link, peer, method, params, exchange, name, headers)
         except RpcError as error:
@@ -213,15 +219,20 @@ class McpSource:
         exchange: Exchange | None,
         name: str | None,
         headers: dict[str, str] | None,
+        raw: bytes | None = None,
     ) -> bytes:
-        """Sends the request, and again with its caller's answers where the caller cannot do that itself."""
+        """Sends the request, and again with its caller's answers where the caller cannot do that itself.
+
+        `raw` is the answer to the first round, if that one was sent already.
+        """
         for _ in range(INPUT_ROUNDS):
-            raw = await self._send(link, peer, method, params, exchange, name, headers)
+            if raw is None:
+                raw = await self._send(link, peer, method, params, exchange, name, headers)
             if exchange is None or exchange.era == peer.era or b'"input_required"' not in raw:
                 return raw
             if read_head(raw).resultType != "input_required":
                 return raw
-            params = await _answer_input(params, raw, exchange)
+            params, raw = await _answer_input(params, raw, exchange), None
         raise ToolFailed(f"The server `{self.server}` asked for input more than {INPUT_ROUNDS} times.")
 
     def _send(
@@ -277,9 +288,8 @@ class McpSource:
 
     def _lane_for(self, exchange: Exchange | None) -> Lane:
         """The lane in the caller's own era where the server can have both, else the one that there is."""
-        main = self._lane(None)
-        mirrors = self.options.era == "mirror" or (self.options.era == "auto" and self.options.is_http)
-        if exchange is None or not mirrors or main.spoken in (None, exchange.era):
+        main = self._lanes.get(None) or self._lane(None)
+        if exchange is None or not self._mirrors or main.spoken in (None, exchange.era):
             return main
         # An old server has no modern lane; a modern one nearly always has an old one.
         return self._lane("legacy") if exchange.era == "legacy" else main

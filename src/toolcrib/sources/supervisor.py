@@ -112,20 +112,26 @@ class Lane:
     @property
     def is_up(self) -> bool:
         """Whether the server can be asked now."""
-        return self.link is not None and self.peer is not None and not self.link.closed.is_set()
+        return self.current is not None
 
     @property
     def retry_in_s(self) -> float:
         """Seconds until the next start makes sense."""
         return max(0.0, self._retry_at - self._clock())
 
+    @property
+    def current(self) -> tuple[Link, Peer] | None:
+        """The connection, if there is one now."""
+        link, peer = self.link, self.peer
+        return (link, peer) if link is not None and peer is not None and not link.closed.is_set() else None
+
     async def require(self) -> tuple[Link, Peer]:
         """The connection, started if need be. Raises `SourceUnavailable` with the reason."""
-        if self.link is not None and self.peer is not None and not self.link.closed.is_set():
-            return self.link, self.peer
+        if (current := self.current) is not None:
+            return current
         async with self._lock:
-            if self.link is not None and self.peer is not None and not self.link.closed.is_set():
-                return self.link, self.peer
+            if (current := self.current) is not None:
+                return current
             if self.retry_in_s > 0:
                 raise SourceUnavailable(f"{self.reason or 'it failed'} (next try in {self.retry_in_s:.0f} s)")
             return await self._start()
