@@ -98,6 +98,12 @@ def test_the_more_words_are_unknown_the_less_the_sentence_counts(model: StaticMo
     assert moved[1] < moved[0]
 
 
+def test_a_query_of_which_most_words_are_unknown_is_left_to_the_words(model: StaticModel) -> None:
+    query = "vorqua blintep zorn find"
+    assert model.vocabulary.known_share(query) < 0.5
+    assert model.point(query).tobytes() == model.embed_query(query).tobytes()
+
+
 def test_a_query_of_which_no_word_means_anything_points_nowhere(model: StaticModel) -> None:
     assert not model.point("…").any()
 

@@ -47,6 +47,8 @@ _COARSE_DIMENSIONS = 64
 READER_SHARE = 0.5
 """What the sentence says of a query's vector if all of its words are known, the rest being its words'; chosen as the
 weights below."""
+KNOWN_SHARE = 0.5
+"""From this share of known words on, a query is read as a sentence: what is left of fewer is none."""
 FOREIGN_SHARE = 0.2
 """From this share of foreign words on, a query is not read as a sentence: that takes English; words have a bridge."""
 
@@ -117,10 +119,11 @@ class StaticModel:
 
     def _pointed(self, query: str) -> Floats:
         words = self.embed_query(query)
-        if self.reader is None or not words.any() or self.vocabulary.foreign_share(query) >= FOREIGN_SHARE:
+        known = self.vocabulary.known_share(query)
+        if self.reader is None or known < KNOWN_SHARE or self.vocabulary.foreign_share(query) >= FOREIGN_SHARE:
             return words
         # A misspelt word has pieces that mean something else, and leads the sentence astray.
-        share = np.float32(READER_SHARE * self.vocabulary.known_share(query))
+        share = np.float32(READER_SHARE * known)
         mixed = words * (np.float32(1.0) - share)
         mixed += self.reader.embed(query[:QUERY_MAX_CHARS]) * share
         return unit(mixed)

@@ -70,14 +70,17 @@ class Linear:
 
     def __call__(self, states: Floats) -> Floats:
         """The product, one row per piece."""
-        parts = [self._product(states[start : start + _GROUP]) for start in range(0, len(states), _GROUP)]
-        return (parts[0] if len(parts) == 1 else np.concatenate(parts)) + self.shift
-
-    def _product(self, states: Floats) -> Floats:
-        summed = np.matmul(states[:, :_WIDTH], self.blocks[0])
+        pieces, width = states.shape
+        groups = -(-pieces // _GROUP)
+        each = -(-pieces // groups)
+        if groups * each > pieces:
+            states = np.concatenate((states, np.zeros((groups * each - pieces, width), dtype=np.float32)))
+        grouped = states.reshape(groups, each, width)
+        # Block by block, all groups of pieces with each: a block is fetched from memory once.
+        summed = np.matmul(grouped[..., :_WIDTH], self.blocks[0][:, None])
         for stretch in range(1, len(self.blocks)):
-            summed += np.matmul(states[:, stretch * _WIDTH : (stretch + 1) * _WIDTH], self.blocks[stretch])
-        return summed.transpose(1, 0, 2).reshape(len(states), -1)
+            summed += np.matmul(grouped[..., stretch * _WIDTH : (stretch + 1) * _WIDTH], self.blocks[stretch][:, None])
+        return summed.transpose(1, 2, 0, 3).reshape(groups * each, -1)[:pieces] + self.shift
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
