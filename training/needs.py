@@ -12,19 +12,19 @@ import gzip
 import hashlib
 import json
 import random
-import re
 from pathlib import Path
 
+from toolcrib.retrieval.encoder import in_words
+
 _NEEDS = Path(__file__).parent / "needs.tsv.gz"
-_JOINTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-./:@]+")
 _KINDS = ("search", "plain", "request")
 _AT_MOST = {"sentence": 12_000, "name": 6_000}
 _QUERIES_PER_TOOL = {"metatool_single": 20}
 
 
-def in_words(name: str) -> str:
-    """An identifier as words."""
-    return " ".join(_JOINTS.sub(" ", name).split())
+def named(tool: dict[str, object], part: str) -> str:
+    """A name without the mark of a scope."""
+    return str(tool[part] or "").replace("@", " ")
 
 
 def tool_key(tool: dict[str, object]) -> str:
@@ -73,7 +73,7 @@ def main() -> None:
         catalogue.append({"name": name, "server": "", "description": description, "params": []})
     # Only the tools of the catalogue are judged by the teacher; those of the pairs stand behind them.
     judged = [
-        f"{in_words(str(tool['server'] or ''))} {in_words(str(tool['name']))}: {str(tool['description'] or '')[:300]}"
+        f"{in_words(named(tool, 'server'))} {in_words(named(tool, 'name'))}: {str(tool['description'] or '')[:300]}"
         for tool in tools
     ]
     for name, value in (

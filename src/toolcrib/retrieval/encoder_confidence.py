@@ -28,7 +28,8 @@ ENCODER_CALIBRATION = Calibration(
     floor_short=-1.1,
 )
 """The chance of the first hit is fitted anew. Whether anything fits is judged by the line of the static tier with lower
-floors: one that was fitted on these signals emptied twice as many answerable queries of `corpus/`."""
+floors: one that was fitted on these signals caught no more (46 % of foreign queries, against 47 %) and emptied four
+times as many answerable queries of `corpus/`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
