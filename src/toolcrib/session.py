@@ -150,9 +150,6 @@ class Session:
         if isinstance(request, Invocation):
             run = Run(id=call.id, invocation=request, holder=self, exchange=exchange)
             done = await self._crib.executor.run(run)
-            if done.error is None:
-                self.guard.note_progress()
-                return done
             watched = self._watched(done, request)
             return done if watched is done.result else structs.replace(done, result=watched)
         answer = await self._answer(call, request)

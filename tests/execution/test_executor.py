@@ -117,6 +117,18 @@ async def test_every_route_passes_the_same_stages_in_the_same_order() -> None:
     assert feeds == [STAGES] * 4
 
 
+async def test_the_feed_keeps_the_stages_before_a_fault_of_our_own() -> None:
+    def broken(run: Any) -> Any:
+        raise RuntimeError("not foreseen")
+
+    house = crib()
+    stages = house.executor.stages
+    house.executor.stages = tuple((name, broken if name == "approval" else step) for name, step in stages)
+    with pytest.raises(RuntimeError):
+        await house.session().execute([bridged("github__create_issue", ISSUE)])
+    assert [event.stage for event in house.activity.events if event.call_id] == STAGES[:4]
+
+
 @pytest.mark.requirement("X13")
 async def test_a_hook_may_rewrite_arguments_which_are_checked_again() -> None:
     class Rewrite:

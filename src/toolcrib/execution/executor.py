@@ -170,10 +170,11 @@ class Executor:
             outcome: Outcome = "failed" if isinstance(error, ToolFailed | DeadlineExceeded) else "refused"
             self._record(run, stage, outcome, started, error=error)
             return self._finish(run, (), error_result(error), started, outcome, error)
-        except asyncio.CancelledError:
+        except BaseException as error:
             if passed:
                 self._activity.note_stages(run.traced, passed, "ok", shown)
-            self._record(run, stage, "failed", started, reason="cancelled")
+            if isinstance(error, asyncio.CancelledError):
+                self._record(run, stage, "failed", started, reason="cancelled")
             raise
         result = run.result or run.answered
         return self._finish(run, passed, result, started, "failed" if result.is_error else "ok", None, shown)
