@@ -23,6 +23,7 @@ from toolcrib.discovery import SearchAnswer
 from toolcrib.errors import CallError, ConfigError, InvalidArguments, RequiredToolsMissing
 from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.execution.dispatch import Exchange, Runner
+from toolcrib.execution.errands import Errand, Listener
 from toolcrib.execution.executor import Done, Run, error_result
 from toolcrib.inventory import Selection
 from toolcrib.names import Names, not_available
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from toolcrib.crib import Crib
 
 Mode = Literal["sequential", "parallel"]
+
+_FOUND_MAX = 64
+"""Names that a session remembers the meaning of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,9 @@ class Session:
         self._children = 0
         self._looked = False
         """Whether every source was asked by an assembly, and nothing was searched since."""
+        self._found_in = -1
+        self._found: dict[tuple[str, Route], tuple[Tool, Runner]] = {}
+        """What names meant in that generation of the stock."""
 
     # What the model sees
 
@@ -155,6 +162,13 @@ class Session:
         answer = await self._answer(call, request)
         return Done(result=answer.result, tool=None, error=request if isinstance(request, CallError) else None)
 
+    def begin(self, call: ModelCall, exchange: Exchange, listener: Listener) -> Errand | None:
+        """Begins what `relay` would run, if nothing but the answer has to be waited for; it is to be started then."""
+        request = _unwrapped(call)
+        if not isinstance(request, Invocation):
+            return None
+        return self._crib.executor.begin(call.id, request, self, exchange, listener)
+
     def search(self, query: str | Sequence[str], *, limit: int | None = None) -> SearchAnswer:
         """What `tool_search` would answer, for code. Raises `CallError`."""
         return self._search(search_for((query,) if isinstance(query, str) else query, limit))
@@ -214,6 +228,26 @@ class Session:
         if current is not tool and current != tool:
             raise not_available(tool.name)
         return crib.runner_of(tool)
+
+    def find(self, invocation: Invocation) -> tuple[Tool, Runner] | None:
+        """The real tool of an invocation and what runs it, if this session may have it now."""
+        stock = self._crib.stock
+        stock.look()
+        if stock.generation != self._found_in:
+            # What was found belongs to what there was then.
+            self._found_in, self._found = stock.generation, {}
+        key = (invocation.name, invocation.route)
+        found = self._found.get(key)
+        if found is None:
+            try:
+                tool = self.require_tool(invocation)
+                found = tool, self.require_granted(tool)
+            except CallError:
+                return None
+            if len(self._found) >= _FOUND_MAX:
+                self._found.clear()
+            self._found[key] = found
+        return found
 
     # Inside
 

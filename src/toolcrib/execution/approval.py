@@ -137,6 +137,10 @@ class Approvals:
             )
         return ApprovalRequest(call=call, binding=binding_of(call), rule=rule, where=where, exchange=exchange)
 
+    def allows(self, call: Call, *, own: ApprovalPolicy | None = None) -> bool:
+        """Whether the call may run without anybody being asked."""
+        return self.policy.decide(call)[0] == "allow" and (own is None or own.decide(call)[0] == "allow")
+
     async def ask(self, request: ApprovalRequest) -> None:
         """Returns if somebody agrees, or has agreed. Raises `ApprovalDenied` or `ApprovalRequired`."""
         name = request.call.tool.name

@@ -5,12 +5,12 @@ nor a hanging server takes everything. A source may throw whatever it likes: her
 """
 
 import logging
-from collections.abc import Callable, Iterable
-from typing import Literal, Protocol
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from toolcrib.definitions import Call, JsonObject, Result
+from toolcrib.definitions import Call, JsonObject, Result, Tool
 from toolcrib.errors import CallError, DeadlineExceeded, SourceUnavailable, TooBusy, ToolFailed
 from toolcrib.execution.deadlines import Deadlines
 from toolcrib.execution.places import Places
@@ -92,6 +92,54 @@ class Runner(Protocol):
         ...
 
 
+class Slot(Protocol):
+    """Where an answer is put: a future, or what stands for one."""
+
+    def done(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+        ...
+
+    def set_result(self, result: bytes, /) -> None:
+        """Takes the answer."""
+        ...
+
+    def set_exception(self, exception: Exception, /) -> None:
+        """Takes the reason why there is none."""
+        ...
+
+
+class Sent(Protocol):
+    """A call that was sent."""
+
+    def forget(self) -> None:
+        """It has ended: an answer that comes now is a stray one."""
+        ...
+
+    def abandon(self) -> None:
+        """Tells whoever runs it that nobody waits any more."""
+        ...
+
+
+class Sender:
+    """A source that can send a call without anybody waiting in it; it reports by the exchange alone."""
+
+    def send(self, call: Call, exchange: Exchange, slot: Slot) -> Sent | None:
+        """Sends the call; nothing if that takes more than sending. May raise anything."""
+        raise NotImplementedError
+
+    def receive(self, sent: Any, answer: bytes) -> Result | Coroutine[Any, Any, Result]:  # noqa: ANN401 - its own `Sent`
+        """The result that the answer to a call is, or the way to it. May raise anything."""
+        raise NotImplementedError
+
+    def explain(self, error: Exception) -> Exception:
+        """What `call` would raise for what came in place of an answer."""
+        raise NotImplementedError
+
+    async def call(self, call: Call, context: CallContext) -> Result:
+        """Runs the tool. May raise anything."""
+        raise NotImplementedError
+
+
 class Dispatcher:
     """Runs calls within limits."""
 
@@ -99,7 +147,7 @@ class Dispatcher:
         self._limits = limits
         self._all = Places(limits.concurrency_global)
         self._toolsets: dict[str, Places] = {}
-        self._deadlines = Deadlines()
+        self.deadlines = Deadlines()
 
     def session_places(self) -> Places:
         """The places of one session; it passes them with each of its calls."""
@@ -115,32 +163,49 @@ class Dispatcher:
     ) -> Result:
         """The tool's result. Raises `CallError`."""
         # A call needs a place in the session, in the toolset and in the process, the narrowest first.
-        tool = call.tool
-        toolset, everybody = self._toolsets.get(tool.toolset) or self._places_of(tool.toolset), self._all
+        _, toolset, everybody = wanted = self.places_for(call.tool, places)
         if not places.take_with(toolset, everybody):
-            await self._queue(call, (places, toolset, everybody))
-        deadline_s = tool.traits.deadline_s or self._limits.call_deadline_s
+            await self._queue(call, wanted)
+        deadline_s = self.deadline_of(call)
         context = CallContext(deadline_s=deadline_s, report=report, principal=call.principal, exchange=exchange)
         try:
-            with self._deadlines.within(deadline_s):
+            with self.deadlines.within(deadline_s):
                 return await runner.call(call, context)
         except CallError:
             raise
-        except TimeoutError:
-            raise DeadlineExceeded(
-                f"`{call.tool.name}` did not answer within {deadline_s:g} s. "
-                "It may still have an effect; look before you try again."
-            ) from None
-        except SourceUnavailable as error:
-            raise ToolFailed(f"`{call.tool.name}` cannot be reached now: {error}", detail=str(error)) from None
         except Exception as error:
-            # The model reads one line, the feed has the reason; the rest is for whoever debugs the tool.
-            logger.debug("a tool failed", extra={"tool": call.tool.name}, exc_info=True)
-            raise ToolFailed(f"`{call.tool.name}` failed: {_describe(error)}", detail=repr(error)) from None
+            raise self.failure(call, error) from None
         finally:
             places.give()
             toolset.give()
             everybody.give()
+
+    def places_for(self, tool: Tool, places: Places) -> tuple[Places, Places, Places]:
+        """The places that a call of a session needs, the narrowest first."""
+        return places, self._toolsets.get(tool.toolset) or self._places_of(tool.toolset), self._all
+
+    def deadline_of(self, call: Call) -> float:
+        """Seconds that a call may take."""
+        return call.tool.traits.deadline_s or self._limits.call_deadline_s
+
+    def failure(self, call: Call, error: Exception) -> CallError:
+        """What is answered when a source threw this."""
+        if isinstance(error, CallError):
+            return error
+        if isinstance(error, TimeoutError):
+            return DeadlineExceeded(
+                f"`{call.tool.name}` did not answer within {self.deadline_of(call):g} s. "
+                "It may still have an effect; look before you try again."
+            )
+        if isinstance(error, SourceUnavailable):
+            return ToolFailed(f"`{call.tool.name}` cannot be reached now: {error}", detail=str(error))
+        # The model reads one line, the feed has the reason; the rest is for whoever debugs the tool.
+        logger.debug("a tool failed", extra={"tool": call.tool.name}, exc_info=error)
+        return ToolFailed(f"`{call.tool.name}` failed: {_describe(error)}", detail=repr(error))
+
+    def too_busy(self, call: Call) -> TooBusy:
+        """What is answered when there was no place in time."""
+        return TooBusy(f"Too many calls are under way; `{call.tool.name}` was not run. Try again later.")
 
     def _places_of(self, toolset: str) -> Places:
         places = self._toolsets[toolset] = Places(self._limits.concurrency_per_toolset)
@@ -150,7 +215,7 @@ class Dispatcher:
         """Takes one place after the other, waiting for each. Raises `TooBusy`."""
         held: list[Places] = []
         try:
-            with self._deadlines.within(QUEUE_WAIT_S):
+            with self.deadlines.within(QUEUE_WAIT_S):
                 for place in wanted:
                     if not place.take():
                         await place.wait()
@@ -159,8 +224,7 @@ class Dispatcher:
             for place in held:
                 place.give()
             if isinstance(error, TimeoutError):
-                text = f"Too many calls are under way; `{call.tool.name}` was not run. Try again later."
-                raise TooBusy(text) from None
+                raise self.too_busy(call) from None
             raise
 
 

@@ -17,7 +17,8 @@ from toolcrib.bridge import Invocation
 from toolcrib.definitions import Call, Json, JsonObject, Result, Tool, json_chars, text_result
 from toolcrib.errors import CallError, DeadlineExceeded, ToolFailed
 from toolcrib.execution.approval import ApprovalPolicy, ApprovalRequest, Approvals
-from toolcrib.execution.dispatch import Dispatcher, Exchange, Runner
+from toolcrib.execution.dispatch import Dispatcher, Exchange, Runner, Sender
+from toolcrib.execution.errands import Errand, Listener
 from toolcrib.execution.hooks import (
     Checkpoint,
     Guardrail,
@@ -48,6 +49,10 @@ class Holder(Protocol):
 
     def require_granted(self, tool: Tool) -> Runner:
         """What runs the tool, if the session still has exactly this one. Raises `CallError`."""
+        ...
+
+    def find(self, invocation: Invocation) -> tuple[Tool, Runner] | None:
+        """The real tool and what runs it, if the session may have it now."""
         ...
 
 
@@ -138,6 +143,8 @@ class Executor:
             ("limits", self._limit),
             ("hooks_after", self._after if hooks else _pass),
         )
+        self._plain = None if guardrails or hooks or checkpoints else self.stages
+        """The stages, if nobody has put anything between them."""
 
     async def run(self, run: Run) -> Done:
         """Takes one call through the stages. Never raises for what the call did; cancellation passes."""
@@ -167,9 +174,7 @@ class Executor:
         except CallError as error:
             if passed:
                 self._activity.note_stages(run.traced, passed, "ok", shown)
-            outcome: Outcome = "failed" if isinstance(error, ToolFailed | DeadlineExceeded) else "refused"
-            self._record(run, stage, outcome, started, error=error)
-            return self._finish(run, (), error_result(error), started, outcome, error)
+            return self._failed(run, stage, started, error)
         except BaseException as error:
             if passed:
                 self._activity.note_stages(run.traced, passed, "ok", shown)
@@ -178,6 +183,76 @@ class Executor:
             raise
         result = run.result or run.answered
         return self._finish(run, passed, result, started, "failed" if result.is_error else "ok", None, shown)
+
+    def begin(
+        self, call_id: str, invocation: Invocation, holder: Holder, exchange: Exchange, listener: Listener
+    ) -> Errand | None:
+        """Takes a call as far as its place in line, if nothing has to be waited for or told before that.
+
+        The stages are those of `run`. Where one of them has more to do than to let the call pass, nothing has happened
+        yet, and the call belongs to `run`.
+        """
+        if self.stages is not self._plain:
+            return None
+        clock = self._clock
+        started = clock()
+        found = holder.find(invocation)
+        if found is None:
+            return None
+        tool, runner = found
+        if not isinstance(runner, Sender):
+            return None
+        arguments, route, principal = invocation.arguments, invocation.route, holder.principal
+        call = Call(id=call_id, tool=tool, arguments=arguments, route=route, principal=principal)
+        scoped = clock()
+        if not self._validator.fits(tool, arguments):
+            return None
+        validated = clock()
+        if not self._approvals.allows(call, own=holder.policy):
+            return None
+        since = clock()
+        trace = Trace(
+            session=holder.id, principal=principal, call_id=call_id, tool=tool.name, toolset=tool.toolset, route=route
+        )
+        stages = (
+            ("scope", scoped - started), ("validate", validated - scoped), _NO_GUARDRAILS, _NO_HOOKS,
+            ("approval", since - validated), _NO_CHECKPOINT,
+        )  # fmt: skip
+        self._activity.note_stages(trace, stages)
+        return Errand(
+            self, self._dispatcher, runner, holder, invocation, call, exchange, trace, listener, started, since
+        )
+
+    def finish(self, errand: Errand, result: Result) -> Done:
+        """What became of a call that was answered."""
+        clock = self._clock
+        now = clock()
+        dispatched = (DISPATCH, now - errand.since)
+        shown = self._shown(errand.call.arguments)
+        try:
+            limited = limit_result(result, max_chars=self._result_max_chars)
+        except BaseException:
+            self._activity.note_stages(errand.trace, (dispatched,), "ok", shown)
+            raise
+        outcome: Outcome = "failed" if limited.is_error else "ok"
+        end = clock()
+        stages = (dispatched, ("limits", end - now), _NO_HOOKS_AFTER, (DONE, end - errand.started))
+        tokens = estimate_tokens(_chars(limited))
+        self._activity.note_stages(errand.trace, stages, outcome, shown, tokens, limited.code)
+        return Done(result=limited, tool=errand.call.tool)
+
+    def fail(self, errand: Errand, error: CallError) -> Done:
+        """What became of a call that was refused or failed on the way."""
+        return self._failed(_run_of(errand), DISPATCH, errand.started, error)
+
+    def note_cancelled(self, errand: Errand) -> None:
+        """Tells the feed that nobody wanted a call any more."""
+        self._record(_run_of(errand), DISPATCH, "failed", errand.started, reason="cancelled")
+
+    def _failed(self, run: Run, stage: str, started: float, error: CallError) -> Done:
+        outcome: Outcome = "failed" if isinstance(error, ToolFailed | DeadlineExceeded) else "refused"
+        self._record(run, stage, outcome, started, error=error)
+        return self._finish(run, (), error_result(error), started, outcome, error)
 
     def _scope(self, run: Run) -> Run:
         invocation, holder = run.invocation, run.holder
@@ -311,6 +386,23 @@ class Executor:
                 at=self._activity.now(),
             )
         )
+
+
+_NO_GUARDRAILS, _NO_HOOKS, _NO_CHECKPOINT = ("guardrails", 0.0), ("hooks", 0.0), ("checkpoint", 0.0)
+_NO_HOOKS_AFTER = ("hooks_after", 0.0)
+
+
+def _run_of(errand: Errand) -> Run:
+    """The errand as the value that stages take."""
+    call = errand.call
+    return Run(
+        id=call.id,
+        invocation=errand.invocation,
+        holder=errand.holder,
+        exchange=errand.exchange,
+        call=call,
+        trace=errand.trace,
+    )
 
 
 def _pass(run: Run) -> Run:

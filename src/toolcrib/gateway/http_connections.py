@@ -85,8 +85,7 @@ class HttpServer:
             tasks = [task for connection in self.connections if (task := connection.task) is not None]
             for connection in tuple(self.connections):
                 connection.abort()
-            for task in tasks:
-                task.cancel()
+                connection.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         if self._ticking is not None:
             self._ticking.cancel()
@@ -301,6 +300,11 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     # What the server does
+
+    def cancel(self) -> None:
+        """Ends what the client waits for."""
+        if self._reply is not None:
+            self._reply.cancel()
 
     def retire(self) -> None:
         """Ends the connection as soon as nothing is under way."""

@@ -19,7 +19,14 @@ from toolcrib.execution.dispatch import Era
 from toolcrib.gateway.profiles import Principal
 from toolcrib.session import Session
 from toolcrib.sources.handshake import META_LOG_LEVEL
-from toolcrib.sources.json_rpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, notification_line, request_line
+from toolcrib.sources.json_rpc import (
+    INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
+    Identifier,
+    RpcError,
+    notification_line,
+    request_line,
+)
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 _TRAVELS = ("traceparent", "tracestate", "baggage")
@@ -45,6 +52,26 @@ class Channel(Protocol):
 
     def push(self, message: bytes) -> None:
         """Sends one message, a line of JSON."""
+        ...
+
+
+class Asker(Protocol):
+    """Who asked for a call that runs without a task."""
+
+    def answered(self, key: Identifier, result: bytes) -> None:
+        """Takes the result."""
+        ...
+
+    def refused(self, key: Identifier, error: RpcError) -> None:
+        """Takes the error."""
+        ...
+
+    def crashed(self, key: Identifier) -> None:
+        """Is told that the gateway failed; its log says why."""
+        ...
+
+    def dropped(self, key: Identifier) -> None:
+        """Is told that the call was cancelled."""
         ...
 
 

@@ -10,14 +10,14 @@ import logging
 from collections.abc import Coroutine, Mapping
 from itertools import count
 from types import MappingProxyType
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 from msgspec import Raw, UnsetType
 
-from toolcrib.definitions import JsonObject
+from toolcrib.definitions import Call, JsonObject
 from toolcrib.errors import SourceUnavailable
-from toolcrib.execution.dispatch import Exchange
+from toolcrib.execution.dispatch import Exchange, Slot
 from toolcrib.sources.json_rpc import (
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
@@ -34,11 +34,14 @@ from toolcrib.sources.json_rpc import (
 )  # fmt: skip
 from toolcrib.sources.turns import Turns
 
+if TYPE_CHECKING:
+    from toolcrib.sources.handshake import Peer
+
 logger = logging.getLogger("toolcrib.sources")
 
 _NAMING = ("progressToken", "relatedRequestId")
 """Keys of `_meta` by which a server may say which call it means."""
-_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 ASKABLE = frozenset({"sampling/createMessage", "elicitation/create", "roots/list"})
 """What a server may ask of the client behind a call."""
 
@@ -54,7 +57,7 @@ class Listener(Protocol):
 class Waiter(msgspec.Struct, kw_only=True, eq=False):
     """Somebody who waits for an answer."""
 
-    future: "asyncio.Future[bytes]"
+    future: Slot
     exchange: Exchange | None
     headers: Mapping[str, str]
 
@@ -121,23 +124,42 @@ class Link:
         headers: dict[str, str] | None,
         cancellable: bool,
     ) -> bytes:
-        if self.closed.is_set():
-            raise SourceUnavailable(self.reason or "the connection is closed")
-        identifier = next(self._ids)
-        if exchange is not None and exchange.wants_progress:
-            params = {**params, "_meta": {**cast("JsonObject", params.get("_meta") or {}), "progressToken": identifier}}
         future: asyncio.Future[bytes] = self._loop.create_future()
-        waiter = Waiter(future=future, exchange=exchange, headers=headers or _NO_HEADERS)
-        self._waiters[identifier] = waiter
+        waiter = Waiter(future=future, exchange=exchange, headers=headers or NO_HEADERS)
+        identifier = self.begin(method, params, waiter)
         try:
-            self.send(request_line(identifier, method, params), waiter)
             return await future
         except asyncio.CancelledError:
             if cancellable and not self.closed.is_set():
                 self.abandon(identifier, waiter)
             raise
         finally:
-            self._waiters.pop(identifier, None)
+            self.forget(identifier)
+
+    def begin(self, method: str, params: JsonObject, waiter: Waiter) -> Identifier:
+        """Sends a request; whoever waits is told, and has the request forgotten then. Raises `SourceUnavailable`."""
+        if self.closed.is_set():
+            raise SourceUnavailable(self.reason or "the connection is closed")
+        identifier = next(self._ids)
+        exchange = waiter.exchange
+        if exchange is not None and exchange.wants_progress:
+            params = {**params, "_meta": {**cast("JsonObject", params.get("_meta") or {}), "progressToken": identifier}}
+        self._waiters[identifier] = waiter
+        try:
+            self.send(request_line(identifier, method, params), waiter)
+        except BaseException:
+            self.forget(identifier)
+            raise
+        return identifier
+
+    def forget(self, identifier: Identifier) -> None:
+        """A request has ended: an answer that comes now is a stray one."""
+        self._waiters.pop(identifier, None)
+
+    @property
+    def in_turns(self) -> bool:
+        """Whether its callers have to wait for each other."""
+        return self._turns.needed
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         """Sends a notification."""
@@ -278,6 +300,25 @@ class Link:
             answer = error_line(identifier, RpcError(INTERNAL_ERROR, "The client could not be asked."))
         if not self.closed.is_set():
             self.send(answer)
+
+
+class SentCall(msgspec.Struct):
+    """A call that was sent, and who waits for its answer."""
+
+    link: Link
+    peer: "Peer"
+    call: Call
+    waiter: Waiter
+    identifier: Identifier
+
+    def forget(self) -> None:
+        """It has ended."""
+        self.link.forget(self.identifier)
+
+    def abandon(self) -> None:
+        """Tells the server that nobody waits any more."""
+        if not self.link.closed.is_set():
+            self.link.abandon(self.identifier, self.waiter)
 
 
 class ResultHead(msgspec.Struct, frozen=True):

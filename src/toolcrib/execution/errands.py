@@ -1,0 +1,254 @@
+"""Errands: calls that need no task, because nothing on their way has to be waited for but a place and the answer.
+
+An errand passes the stages of the executor in one go, stands in line where there is no place, is sent, and ends when
+its answer comes, all of it in what the event loop calls anyway. What it may do, what it waits for, how long, and what
+the feed is told are those of any call; whatever is unusual goes the way of all calls, as a task.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Protocol
+
+from toolcrib.activity import Trace
+from toolcrib.bridge import Invocation
+from toolcrib.definitions import Call, Result
+from toolcrib.execution.deadlines import Bounded
+from toolcrib.execution.dispatch import CallContext, Dispatcher, Exchange, Sender, Sent
+from toolcrib.execution.places import Places
+from toolcrib.limits import QUEUE_WAIT_S
+
+if TYPE_CHECKING:
+    from toolcrib.execution.executor import Done, Executor, Holder
+
+logger = logging.getLogger("toolcrib")
+
+
+class Listener(Protocol):
+    """Who is told what became of an errand; raises nothing."""
+
+    def arrived(self, errand: "Errand", done: "Done") -> None:
+        """It has ended."""
+        ...
+
+    def dropped(self, errand: "Errand") -> None:
+        """It was cancelled, by whoever wanted it."""
+        ...
+
+    def crashed(self, errand: "Errand") -> None:
+        """It failed through a fault of our own."""
+        ...
+
+
+class Errand:
+    """One call on its way."""
+
+    __slots__ = (
+        "_dispatcher", "_entries", "_executor", "_held", "_listener", "_loop", "_places", "_sender", "_sent", "_task",
+        "_work", "call", "due", "ended", "exchange", "holder", "invocation", "key", "owner", "since", "started",
+        "trace",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        executor: "Executor",
+        dispatcher: Dispatcher,
+        sender: Sender,
+        holder: "Holder",
+        invocation: Invocation,
+        call: Call,
+        exchange: Exchange,
+        trace: Trace,
+        listener: Listener,
+        started: float,
+        since: float,
+    ) -> None:
+        self._executor = executor
+        self._dispatcher = dispatcher
+        self._sender = sender
+        self._listener = listener
+        self._loop = asyncio.get_running_loop()
+        self._held = 0
+        """Places that it has."""
+        self._places: tuple[Places, Places, Places] = dispatcher.places_for(call.tool, holder.places)
+        """Places that it needs, the narrowest first."""
+        self._entries: dict[Bounded, None] | None = None
+        """Where its time runs."""
+        self._sent: Sent | None = None
+        self._task: asyncio.Task[None] | None = None
+        """Its way as a task, where it has come to need one."""
+        self._work: Coroutine[object, object, Result] | None = None
+        """What that task has not begun yet."""
+        self.holder = holder
+        self.invocation = invocation
+        self.call = call
+        self.exchange = exchange
+        self.trace = trace
+        self.started = started
+        self.since = since
+        """When it began, and when its last stage did."""
+        self.due = 0.0
+        self.ended = False
+        self.owner: object = None
+        self.key: int | str = 0
+        """What its listener knows it by."""
+
+    def start(self) -> None:
+        """Sends the call, or stands in line for a place."""
+        first, second, third = self._places
+        if first.take_with(second, third):
+            self._held = 3
+            self._send()
+        else:
+            self._entries = self._dispatcher.deadlines.enter(self, QUEUE_WAIT_S, self._loop)
+            self._line_up()
+
+    def cancel(self) -> None:
+        """Ends it: nobody wants it any more."""
+        if self.ended:
+            return
+        self._end()
+        self._drop()
+        self._executor.note_cancelled(self)
+        self._listener.dropped(self)
+
+    # What places and deadlines call
+
+    def accept(self) -> bool:
+        """Takes a place, if it still wants one."""
+        if self.ended:
+            return False
+        self._held += 1
+        self._line_up()
+        return True
+
+    def expire(self) -> None:
+        """Is late: in line, or with the tool."""
+        self._entries = None
+        if self.ended:
+            return
+        error: Exception = TimeoutError() if self._held == len(self._places) else self._dispatcher.too_busy(self.call)
+        self._drop()
+        self._fail(error)
+
+    # What the source calls, as it would a future
+
+    def done(self) -> bool:
+        """Whether an answer would come too late."""
+        return self.ended or self._task is not None
+
+    def set_result(self, raw: bytes) -> None:
+        """Takes the source's answer."""
+        sent = self._sent
+        try:
+            result = self._sender.receive(sent, raw) if sent is not None else None
+        except Exception as error:  # whatever a source throws becomes an answer
+            self._fail(error)
+            return
+        if isinstance(result, Result):
+            self._arrive(result)
+        elif result is not None:
+            self._go_on(result)
+
+    def set_exception(self, error: Exception) -> None:
+        """Takes the source's refusal, or the reason why there is no answer."""
+        self._fail(self._sender.explain(error))
+
+    # Inside
+
+    def _line_up(self) -> None:
+        wanted = self._places
+        while self._held < len(wanted):
+            place = wanted[self._held]
+            if not place.take():
+                place.line_up(self)
+                return
+            self._held += 1
+        if self._entries is not None:
+            self._entries.pop(self, None)
+        self._send()
+
+    def _send(self) -> None:
+        call = self.call
+        deadline_s = self._dispatcher.deadline_of(call)
+        self._entries = self._dispatcher.deadlines.enter(self, deadline_s, self._loop)
+        try:
+            sent = self._sender.send(call, self.exchange, self)
+        except Exception as error:  # whoever gave the place is not made to wait for what follows
+            self._loop.call_soon(self._fail_soon, error)
+            return
+        if sent is not None:
+            self._sent = sent
+            if self.ended:  # it failed while it was sent
+                sent.forget()
+        elif not self.ended:
+            context = CallContext(
+                deadline_s=deadline_s, report=_unheard, principal=call.principal, exchange=self.exchange
+            )
+            self._go_on(self._sender.call(call, context))
+
+    def _go_on(self, work: Coroutine[object, object, Result]) -> None:
+        self._work = work
+        self._task = self._loop.create_task(self._wait(work))
+
+    async def _wait(self, work: Coroutine[object, object, Result]) -> None:
+        self._work = None
+        try:
+            result = await work
+        except Exception as error:
+            self._fail(error)
+        else:
+            self._arrive(result)
+
+    def _fail_soon(self, error: Exception) -> None:
+        if not self.ended:
+            self._fail(self._sender.explain(error))
+
+    def _arrive(self, result: Result) -> None:
+        if self.ended:
+            return
+        self._end()
+        try:
+            done = self._executor.finish(self, result)
+        except Exception:
+            logger.exception("a call failed", extra={"tool": self.call.tool.name})
+            self._listener.crashed(self)
+        else:
+            self._listener.arrived(self, done)
+
+    def _fail(self, error: Exception) -> None:
+        if self.ended:
+            return
+        self._end()
+        try:
+            done = self._executor.fail(self, self._dispatcher.failure(self.call, error))
+        except Exception:
+            logger.exception("a call failed", extra={"tool": self.call.tool.name})
+            self._listener.crashed(self)
+        else:
+            self._listener.arrived(self, done)
+
+    def _end(self) -> None:
+        """Lets go of everything: its time, its places, and the answer."""
+        self.ended = True
+        if self._entries is not None:
+            self._entries.pop(self, None)
+            self._entries = None
+        if self._sent is not None:
+            self._sent.forget()
+        held, self._held = self._held, 0
+        for place in self._places if held == len(self._places) else self._places[:held]:
+            place.give()
+
+    def _drop(self) -> None:
+        """Tells the source that nobody waits any more."""
+        if self._task is not None:
+            self._task.cancel()
+            if self._work is not None:  # cancelled before its first step: nobody else ends it
+                self._work.close()
+        elif self._sent is not None:
+            self._sent.abandon()
+
+
+def _unheard(done: float, total: float | None, message: str | None) -> None:
+    """Nobody here listens: what a relayed call reports goes to its caller by the exchange."""
