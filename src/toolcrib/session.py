@@ -14,7 +14,7 @@ from msgspec import structs
 
 from toolcrib.activity import Event, query_words
 from toolcrib.assembly import Assembly, Turn, build_turn
-from toolcrib.bridge import Describe, Invocation, Request, Search, search_for, unwrap
+from toolcrib.bridge import Describe, Invocation, Request, Search, plain_invocation, search_for, unwrap
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import DialectName, Json, JsonObject, ModelCall, Result, Route, Tool, json_chars, text_result
 from toolcrib.dialects import DIALECTS, read_call, require_dialect
@@ -23,7 +23,7 @@ from toolcrib.discovery import SearchAnswer
 from toolcrib.errors import CallError, ConfigError, InvalidArguments, RequiredToolsMissing
 from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.execution.dispatch import Exchange, Runner
-from toolcrib.execution.errands import Errand, Listener
+from toolcrib.execution.errands import Errand, Listener, Path
 from toolcrib.execution.executor import Done, Run, error_result
 from toolcrib.inventory import Selection
 from toolcrib.names import Names, not_available
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 Mode = Literal["sequential", "parallel"]
 
-_FOUND_MAX = 64
-"""Names that a session remembers the meaning of."""
+_PATHS_MAX = 64
+"""Names that a session remembers the way of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +84,8 @@ class Session:
         self._looked = False
         """Whether every source was asked by an assembly, and nothing was searched since."""
         self._found_in = -1
-        self._found: dict[tuple[str, Route], tuple[Tool, Runner]] = {}
-        """What names meant in that generation of the stock."""
+        self._paths: dict[tuple[str, Route], Path] = {}
+        """The ways of calls by names that `unwrap` let pass, in that generation of the stock."""
 
     # What the model sees
 
@@ -162,12 +162,24 @@ class Session:
         answer = await self._answer(call, request)
         return Done(result=answer.result, tool=None, error=request if isinstance(request, CallError) else None)
 
-    def begin(self, call: ModelCall, exchange: Exchange, listener: Listener) -> Errand | None:
+    def begin(self, call_id: str, name: str, arguments: Json, exchange: Exchange, listener: Listener) -> Errand | None:
         """Begins what `relay` would run, if nothing but the answer has to be waited for; it is to be started then."""
-        request = _unwrapped(call)
-        if not isinstance(request, Invocation):
-            return None
-        return self._crib.executor.begin(call.id, request, self, exchange, listener)
+        crib, stock = self._crib, self._crib.stock
+        started = crib.clock()
+        stock.look()
+        if stock.generation != self._found_in:
+            # What was found belongs to the tools that there were.
+            self._found_in, self._paths = stock.generation, {}
+        invocation = plain_invocation(name, arguments)
+        path = None if invocation is None else self._paths.get((invocation.name, invocation.route))
+        if path is None or invocation is None:
+            request = _unwrapped(ModelCall(id=call_id, name=name, arguments=arguments, dialect="mcp"))
+            if not isinstance(request, Invocation):
+                return None
+            path, invocation = self._find_path(request), request
+            if path is None:
+                return None
+        return crib.executor.begin(call_id, invocation, path, self, exchange, listener, started)
 
     def search(self, query: str | Sequence[str], *, limit: int | None = None) -> SearchAnswer:
         """What `tool_search` would answer, for code. Raises `CallError`."""
@@ -229,27 +241,20 @@ class Session:
             raise not_available(tool.name)
         return crib.runner_of(tool)
 
-    def find(self, invocation: Invocation) -> tuple[Tool, Runner] | None:
-        """The real tool of an invocation and what runs it, if this session may have it now."""
-        stock = self._crib.stock
-        stock.look()
-        if stock.generation != self._found_in:
-            # What was found belongs to what there was then.
-            self._found_in, self._found = stock.generation, {}
-        key = (invocation.name, invocation.route)
-        found = self._found.get(key)
-        if found is None:
-            try:
-                tool = self.require_tool(invocation)
-                found = tool, self.require_granted(tool)
-            except CallError:
-                return None
-            if len(self._found) >= _FOUND_MAX:
-                self._found.clear()
-            self._found[key] = found
-        return found
-
     # Inside
+
+    def _find_path(self, invocation: Invocation) -> Path | None:
+        """The way of calls by this name, kept for the next ones."""
+        try:
+            tool = self.require_tool(invocation)
+            path = self._crib.executor.path(tool, self.require_granted(tool), self.policy)
+        except CallError:
+            return None
+        if path is not None:
+            if len(self._paths) >= _PATHS_MAX:
+                self._paths.clear()
+            self._paths[invocation.name, invocation.route] = path
+        return path
 
     def _selection(self) -> Selection:
         return self._crib.select(self.scope)

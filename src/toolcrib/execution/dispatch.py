@@ -55,6 +55,11 @@ class Exchange(Protocol):
         ...
 
     @property
+    def is_bare(self) -> bool:
+        """Whether the caller sent nothing along: no `_meta`, no answers."""
+        ...
+
+    @property
     def wants_progress(self) -> bool:
         """Whether the caller asked to be told how far the call has come."""
         ...
@@ -123,8 +128,22 @@ class Sent(Protocol):
 class Sender:
     """A source that can send a call without anybody waiting in it; it reports by the exchange alone."""
 
-    def send(self, call: Call, exchange: Exchange, slot: Slot) -> Sent | None:
-        """Sends the call; nothing if that takes more than sending. May raise anything."""
+    def prepare(self, tool: Tool) -> object:
+        """What calls of a tool have in common, as `send` wants to have it."""
+        raise NotImplementedError
+
+    def send(
+        self,
+        call: Call,
+        prepared: Any,  # noqa: ANN401 - its own
+        encoded: bytes | None,
+        exchange: Exchange,
+        slot: Slot,
+    ) -> Sent | None:
+        """Sends the call; nothing if that takes more than sending. May raise anything.
+
+        `encoded` are the arguments as JSON, where somebody has written them already.
+        """
         raise NotImplementedError
 
     def receive(self, sent: Any, answer: bytes) -> Result | Coroutine[Any, Any, Result]:  # noqa: ANN401 - its own `Sent`
@@ -145,7 +164,8 @@ class Dispatcher:
 
     def __init__(self, limits: LimitSettings) -> None:
         self._limits = limits
-        self._all = Places(limits.concurrency_global)
+        self.everybody = Places(limits.concurrency_global)
+        """The places of the whole process."""
         self._toolsets: dict[str, Places] = {}
         self.deadlines = Deadlines()
 
@@ -163,10 +183,10 @@ class Dispatcher:
     ) -> Result:
         """The tool's result. Raises `CallError`."""
         # A call needs a place in the session, in the toolset and in the process, the narrowest first.
-        _, toolset, everybody = wanted = self.places_for(call.tool, places)
+        toolset, everybody = self.toolset_places(call.tool.toolset), self.everybody
         if not places.take_with(toolset, everybody):
-            await self._queue(call, wanted)
-        deadline_s = self.deadline_of(call)
+            await self._queue(call, (places, toolset, everybody))
+        deadline_s = self.deadline_of(call.tool)
         context = CallContext(deadline_s=deadline_s, report=report, principal=call.principal, exchange=exchange)
         try:
             with self.deadlines.within(deadline_s):
@@ -180,13 +200,16 @@ class Dispatcher:
             toolset.give()
             everybody.give()
 
-    def places_for(self, tool: Tool, places: Places) -> tuple[Places, Places, Places]:
-        """The places that a call of a session needs, the narrowest first."""
-        return places, self._toolsets.get(tool.toolset) or self._places_of(tool.toolset), self._all
+    def toolset_places(self, toolset: str) -> Places:
+        """The places of a toolset."""
+        places = self._toolsets.get(toolset)
+        if places is None:
+            places = self._toolsets[toolset] = Places(self._limits.concurrency_per_toolset)
+        return places
 
-    def deadline_of(self, call: Call) -> float:
+    def deadline_of(self, tool: Tool) -> float:
         """Seconds that a call may take."""
-        return call.tool.traits.deadline_s or self._limits.call_deadline_s
+        return tool.traits.deadline_s or self._limits.call_deadline_s
 
     def failure(self, call: Call, error: Exception) -> CallError:
         """What is answered when a source threw this."""
@@ -194,7 +217,7 @@ class Dispatcher:
             return error
         if isinstance(error, TimeoutError):
             return DeadlineExceeded(
-                f"`{call.tool.name}` did not answer within {self.deadline_of(call):g} s. "
+                f"`{call.tool.name}` did not answer within {self.deadline_of(call.tool):g} s. "
                 "It may still have an effect; look before you try again."
             )
         if isinstance(error, SourceUnavailable):
@@ -206,10 +229,6 @@ class Dispatcher:
     def too_busy(self, call: Call) -> TooBusy:
         """What is answered when there was no place in time."""
         return TooBusy(f"Too many calls are under way; `{call.tool.name}` was not run. Try again later.")
-
-    def _places_of(self, toolset: str) -> Places:
-        places = self._toolsets[toolset] = Places(self._limits.concurrency_per_toolset)
-        return places
 
     async def _queue(self, call: Call, wanted: Iterable[Places]) -> None:
         """Takes one place after the other, waiting for each. Raises `TooBusy`."""

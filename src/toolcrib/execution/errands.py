@@ -7,14 +7,17 @@ the feed is told are those of any call; whatever is unusual goes the way of all 
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from toolcrib.activity import Trace
 from toolcrib.bridge import Invocation
-from toolcrib.definitions import Call, Result
+from toolcrib.definitions import Call, JsonObject, Result, Tool
+from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.execution.deadlines import Bounded
-from toolcrib.execution.dispatch import CallContext, Dispatcher, Exchange, Sender, Sent
+from toolcrib.execution.dispatch import CallContext, Exchange, Sender, Sent
 from toolcrib.execution.places import Places
 from toolcrib.limits import QUEUE_WAIT_S
 
@@ -40,20 +43,34 @@ class Listener(Protocol):
         ...
 
 
+class Path(Struct, frozen=True, eq=False):
+    """What of a call depends on its tool and its session alone: found out once, good while there are these tools."""
+
+    tool: Tool
+    sender: Sender
+    prepared: object
+    """What the sender has made ready for calls of the tool."""
+    fits: Callable[[JsonObject], bool] | None
+    """Whether arguments need no repair; nothing where they are not checked."""
+    policy: ApprovalPolicy
+    """The general policy under which nobody has to be asked."""
+    places: Places
+    """Those of the toolset."""
+    deadline_s: float
+
+
 class Errand:
     """One call on its way."""
 
     __slots__ = (
-        "_dispatcher", "_entries", "_executor", "_held", "_listener", "_loop", "_places", "_sender", "_sent", "_task",
-        "_work", "call", "due", "ended", "exchange", "holder", "invocation", "key", "owner", "since", "started",
-        "trace",
+        "_entries", "_executor", "_held", "_listener", "_loop", "_path", "_places", "_sent", "_task", "_work", "call",
+        "due", "ended", "exchange", "holder", "invocation", "key", "owner", "since", "started", "trace",
     )  # fmt: skip
 
     def __init__(
         self,
         executor: "Executor",
-        dispatcher: Dispatcher,
-        sender: Sender,
+        path: Path,
         holder: "Holder",
         invocation: Invocation,
         call: Call,
@@ -64,13 +81,12 @@ class Errand:
         since: float,
     ) -> None:
         self._executor = executor
-        self._dispatcher = dispatcher
-        self._sender = sender
+        self._path = path
         self._listener = listener
         self._loop = asyncio.get_running_loop()
         self._held = 0
         """Places that it has."""
-        self._places: tuple[Places, Places, Places] = dispatcher.places_for(call.tool, holder.places)
+        self._places = (holder.places, path.places, executor.dispatcher.everybody)
         """Places that it needs, the narrowest first."""
         self._entries: dict[Bounded, None] | None = None
         """Where its time runs."""
@@ -87,11 +103,12 @@ class Errand:
         self.started = started
         self.since = since
         """When it began, and when its last stage did."""
-        self.due = 0.0
         self.ended = False
-        self.owner: object = None
-        self.key: int | str = 0
-        """What its listener knows it by."""
+
+    due: float
+    owner: object
+    key: int | str
+    """What its listener knows it by."""
 
     def start(self) -> None:
         """Sends the call, or stands in line for a place."""
@@ -100,7 +117,7 @@ class Errand:
             self._held = 3
             self._send()
         else:
-            self._entries = self._dispatcher.deadlines.enter(self, QUEUE_WAIT_S, self._loop)
+            self._entries = self._executor.dispatcher.deadlines.enter(self, QUEUE_WAIT_S, self._loop)
             self._line_up()
 
     def cancel(self) -> None:
@@ -127,7 +144,8 @@ class Errand:
         self._entries = None
         if self.ended:
             return
-        error: Exception = TimeoutError() if self._held == len(self._places) else self._dispatcher.too_busy(self.call)
+        in_line = self._held < len(self._places)
+        error = self._executor.dispatcher.too_busy(self.call) if in_line else TimeoutError()
         self._drop()
         self._fail(error)
 
@@ -141,7 +159,7 @@ class Errand:
         """Takes the source's answer."""
         sent = self._sent
         try:
-            result = self._sender.receive(sent, raw) if sent is not None else None
+            result = self._path.sender.receive(sent, raw) if sent is not None else None
         except Exception as error:  # whatever a source throws becomes an answer
             self._fail(error)
             return
@@ -152,7 +170,7 @@ class Errand:
 
     def set_exception(self, error: Exception) -> None:
         """Takes the source's refusal, or the reason why there is no answer."""
-        self._fail(self._sender.explain(error))
+        self._fail(self._path.sender.explain(error))
 
     # Inside
 
@@ -169,11 +187,10 @@ class Errand:
         self._send()
 
     def _send(self) -> None:
-        call = self.call
-        deadline_s = self._dispatcher.deadline_of(call)
-        self._entries = self._dispatcher.deadlines.enter(self, deadline_s, self._loop)
+        path, call, exchange = self._path, self.call, self.exchange
+        self._entries = self._executor.dispatcher.deadlines.enter(self, path.deadline_s, self._loop)
         try:
-            sent = self._sender.send(call, self.exchange, self)
+            sent = path.sender.send(call, path.prepared, self.invocation.encoded, exchange, self)
         except Exception as error:  # whoever gave the place is not made to wait for what follows
             self._loop.call_soon(self._fail_soon, error)
             return
@@ -183,9 +200,9 @@ class Errand:
                 sent.forget()
         elif not self.ended:
             context = CallContext(
-                deadline_s=deadline_s, report=_unheard, principal=call.principal, exchange=self.exchange
+                deadline_s=path.deadline_s, report=_unheard, principal=call.principal, exchange=exchange
             )
-            self._go_on(self._sender.call(call, context))
+            self._go_on(path.sender.call(call, context))
 
     def _go_on(self, work: Coroutine[object, object, Result]) -> None:
         self._work = work
@@ -202,7 +219,7 @@ class Errand:
 
     def _fail_soon(self, error: Exception) -> None:
         if not self.ended:
-            self._fail(self._sender.explain(error))
+            self._fail(self._path.sender.explain(error))
 
     def _arrive(self, result: Result) -> None:
         if self.ended:
@@ -221,7 +238,7 @@ class Errand:
             return
         self._end()
         try:
-            done = self._executor.fail(self, self._dispatcher.failure(self.call, error))
+            done = self._executor.fail(self, self._executor.dispatcher.failure(self.call, error))
         except Exception:
             logger.exception("a call failed", extra={"tool": self.call.tool.name})
             self._listener.crashed(self)
@@ -236,9 +253,13 @@ class Errand:
             self._entries = None
         if self._sent is not None:
             self._sent.forget()
+        first, second, third = self._places
         held, self._held = self._held, 0
-        for place in self._places if held == len(self._places) else self._places[:held]:
-            place.give()
+        if held == len(self._places):
+            first.give_with(second, third)
+        else:
+            for place in self._places[:held]:
+                place.give()
 
     def _drop(self) -> None:
         """Tells the source that nobody waits any more."""

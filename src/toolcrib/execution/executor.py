@@ -18,7 +18,7 @@ from toolcrib.definitions import Call, Json, JsonObject, Result, Tool, json_char
 from toolcrib.errors import CallError, DeadlineExceeded, ToolFailed
 from toolcrib.execution.approval import ApprovalPolicy, ApprovalRequest, Approvals
 from toolcrib.execution.dispatch import Dispatcher, Exchange, Runner, Sender
-from toolcrib.execution.errands import Errand, Listener
+from toolcrib.execution.errands import Errand, Listener, Path
 from toolcrib.execution.hooks import (
     Checkpoint,
     Guardrail,
@@ -30,7 +30,7 @@ from toolcrib.execution.hooks import (
     run_guardrails,
 )
 from toolcrib.execution.places import Places
-from toolcrib.execution.results import limit_result, note_repairs
+from toolcrib.execution.results import limit_result, note_repairs, shortest_limit
 from toolcrib.execution.validation import Validator
 from toolcrib.tokens import estimate_tokens
 
@@ -49,10 +49,6 @@ class Holder(Protocol):
 
     def require_granted(self, tool: Tool) -> Runner:
         """What runs the tool, if the session still has exactly this one. Raises `CallError`."""
-        ...
-
-    def find(self, invocation: Invocation) -> tuple[Tool, Runner] | None:
-        """The real tool and what runs it, if the session may have it now."""
         ...
 
 
@@ -123,10 +119,12 @@ class Executor:
     ) -> None:
         self._activity = activity
         self._approvals = approvals
-        self._dispatcher = dispatcher
+        self.dispatcher = dispatcher
         self._validator = validator
         self._clock = clock
         self._result_max_chars = result_max_chars
+        self._short = shortest_limit(result_max_chars)
+        """Bytes up to which a result is within all limits."""
         self._guardrails = tuple(guardrails)
         self._hooks = tuple(hooks)
         self._checkpoints = tuple(checkpoints)
@@ -184,56 +182,70 @@ class Executor:
         result = run.result or run.answered
         return self._finish(run, passed, result, started, "failed" if result.is_error else "ok", None, shown)
 
+    def path(self, tool: Tool, runner: Runner, policy: ApprovalPolicy | None) -> Path | None:
+        """The way of all calls of a tool in a session with this policy, if nothing stands in it."""
+        if self.stages is not self._plain or not isinstance(runner, Sender):
+            return None
+        if not self._approvals.allows(tool, own=policy):
+            return None
+        return Path(
+            tool,
+            runner,
+            runner.prepare(tool),
+            self._validator.check_of(tool),
+            self._approvals.policy,
+            self.dispatcher.toolset_places(tool.toolset),
+            self.dispatcher.deadline_of(tool),
+        )
+
     def begin(
-        self, call_id: str, invocation: Invocation, holder: Holder, exchange: Exchange, listener: Listener
+        self,
+        call_id: str,
+        invocation: Invocation,
+        path: Path,
+        holder: Holder,
+        exchange: Exchange,
+        listener: Listener,
+        started: float,
     ) -> Errand | None:
         """Takes a call as far as its place in line, if nothing has to be waited for or told before that.
 
         The stages are those of `run`. Where one of them has more to do than to let the call pass, nothing has happened
         yet, and the call belongs to `run`.
         """
-        if self.stages is not self._plain:
+        if self.stages is not self._plain or path.policy is not self._approvals.policy:
             return None
         clock = self._clock
-        started = clock()
-        found = holder.find(invocation)
-        if found is None:
-            return None
-        tool, runner = found
-        if not isinstance(runner, Sender):
-            return None
-        arguments, route, principal = invocation.arguments, invocation.route, holder.principal
-        call = Call(id=call_id, tool=tool, arguments=arguments, route=route, principal=principal)
+        tool, arguments, route, principal = path.tool, invocation.arguments, invocation.route, holder.principal
         scoped = clock()
-        if not self._validator.fits(tool, arguments):
-            return None
-        validated = clock()
-        if not self._approvals.allows(call, own=holder.policy):
+        if path.fits is not None and not path.fits(arguments):
             return None
         since = clock()
         trace = Trace(
             session=holder.id, principal=principal, call_id=call_id, tool=tool.name, toolset=tool.toolset, route=route
         )
         stages = (
-            ("scope", scoped - started), ("validate", validated - scoped), _NO_GUARDRAILS, _NO_HOOKS,
-            ("approval", since - validated), _NO_CHECKPOINT,
+            ("scope", scoped - started), ("validate", since - scoped), _NO_GUARDRAILS, _NO_HOOKS, _NO_APPROVAL,
+            _NO_CHECKPOINT,
         )  # fmt: skip
         self._activity.note_stages(trace, stages)
-        return Errand(
-            self, self._dispatcher, runner, holder, invocation, call, exchange, trace, listener, started, since
-        )
+        call = Call(id=call_id, tool=tool, arguments=arguments, route=route, principal=principal)
+        return Errand(self, path, holder, invocation, call, exchange, trace, listener, started, since)
 
     def finish(self, errand: Errand, result: Result) -> Done:
         """What became of a call that was answered."""
         clock = self._clock
         now = clock()
         dispatched = (DISPATCH, now - errand.since)
-        shown = self._shown(errand.call.arguments)
-        try:
-            limited = limit_result(result, max_chars=self._result_max_chars)
-        except BaseException:
-            self._activity.note_stages(errand.trace, (dispatched,), "ok", shown)
-            raise
+        arguments = errand.call.arguments
+        shown = arguments if self._show_values else shape_of(arguments)
+        limited, encoded = result, result.encoded
+        if encoded is None or len(encoded) > self._short:
+            try:
+                limited = limit_result(result, max_chars=self._result_max_chars)
+            except BaseException:
+                self._activity.note_stages(errand.trace, (dispatched,), "ok", shown)
+                raise
         outcome: Outcome = "failed" if limited.is_error else "ok"
         end = clock()
         stages = (dispatched, ("limits", end - now), _NO_HOOKS_AFTER, (DONE, end - errand.started))
@@ -314,7 +326,7 @@ class Executor:
                     self._activity.dropped += 1
 
         return structs.replace(
-            run, result=await self._dispatcher.run(runner, call, report, run.holder.places, run.exchange)
+            run, result=await self.dispatcher.run(runner, call, report, run.holder.places, run.exchange)
         )
 
     def _limit(self, run: Run) -> Run:
@@ -389,7 +401,7 @@ class Executor:
 
 
 _NO_GUARDRAILS, _NO_HOOKS, _NO_CHECKPOINT = ("guardrails", 0.0), ("hooks", 0.0), ("checkpoint", 0.0)
-_NO_HOOKS_AFTER = ("hooks_after", 0.0)
+_NO_APPROVAL, _NO_HOOKS_AFTER = ("approval", 0.0), ("hooks_after", 0.0)
 
 
 def _run_of(errand: Errand) -> Run:

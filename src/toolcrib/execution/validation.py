@@ -7,8 +7,9 @@ unusable.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, cast
 
@@ -63,6 +64,13 @@ class Validator:
         if compiled is None or not compiled.work.allows(_depth(arguments) if compiled.work.recursions > 1 else 1):
             return True
         return compiled.validator.is_valid(arguments)
+
+    def check_of(self, tool: Tool) -> Callable[[JsonObject], bool] | None:
+        """What `fits` asks of the tool's arguments, for whoever checks them often; nothing if it asks nothing."""
+        compiled = self._compile(tool.schema)
+        if compiled is None or not compiled.work.allows(1):
+            return None
+        return partial(self.fits, tool) if compiled.work.recursions > 1 else compiled.validator.is_valid
 
     def is_checkable(self, tool: Tool) -> bool:
         """Whether the tool's arguments can be checked at all."""

@@ -150,7 +150,8 @@ class Gateway:
             return None
         if client.era == "modern" and self.parking.concerns(client, "tools/call", exchange):
             return None
-        errand = client.session.begin(self._call_of(name, params), exchange, self)
+        call_id = f"{self._mark}{next(self._numbers):x}"
+        errand = client.session.begin(call_id, name, params.get("arguments"), exchange, self)
         if errand is not None:
             errand.owner, errand.key = asker, key
             self.in_flight += 1
@@ -271,7 +272,9 @@ class Gateway:
         name = params.get("name")
         if not isinstance(name, str) or not name:
             raise RpcError(INVALID_PARAMS, "`name` must be the name of a tool.")
-        call = self._call_of(name, params)
+        call = ModelCall(
+            id=f"{self._mark}{next(self._numbers):x}", name=name, arguments=params.get("arguments"), dialect="mcp"
+        )
         done = await client.session.relay(call, exchange)
         if done.error is None and done.result.encoded is not None:
             return done.result.encoded
@@ -279,11 +282,6 @@ class Gateway:
             await self.wait_settled()
             done = await client.session.relay(call, exchange)
         return _written(call, done)
-
-    def _call_of(self, name: str, params: JsonObject) -> ModelCall:
-        return ModelCall(
-            id=f"{self._mark}{next(self._numbers):x}", name=name, arguments=params.get("arguments"), dialect="mcp"
-        )
 
 
 def _written(call: ModelCall, done: Done) -> bytes:

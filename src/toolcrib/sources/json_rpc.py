@@ -201,6 +201,9 @@ class LineFramer:
     def feed(self, data: bytes) -> Sequence[bytes]:
         """The lines that these bytes complete, without blank ones."""
         *complete, rest = data.split(b"\n")
+        if not rest and not self._parts and not self._skipping and len(data) <= self._max_bytes:
+            # Whole lines and nothing else: nearly always.
+            return [line for line in complete if line and not line.isspace()]
         lines: list[bytes] = []
         for piece in complete:
             line = self._finish(piece)

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
+import orjson
 from msgspec import Raw, UnsetType
 
 from toolcrib.definitions import Call, JsonObject
@@ -68,6 +69,8 @@ class Link:
     def __init__(self, name: str, *, listener: Listener) -> None:
         self.name = name
         self.closed = asyncio.Event()
+        self.is_open = True
+        """Whether it is not closed."""
         self.reason = ""
         """Why it is closed."""
         self.strays = 0
@@ -77,7 +80,8 @@ class Link:
         self._ids = count(1)
         self._waiters: dict[Identifier, Waiter] = {}
         self._questions: set[asyncio.Task[None]] = set()
-        self._turns = Turns()
+        self.turns = Turns()
+        """Whether its callers have to wait for each other."""
 
     # What a transport does
 
@@ -105,13 +109,13 @@ class Link:
     ) -> Coroutine[Any, Any, bytes]:
         """The result as JSON. Raises `RpcError` for an error answer, `SourceUnavailable` if the link ends."""
         work = self._request(method, params, exchange, headers, cancellable)
-        if self._turns.needed and exchange is not None:
+        if self.turns.needed and exchange is not None:
             return self._in_turn(exchange.owner, work)
         return work
 
     async def _in_turn(self, owner: str, work: Coroutine[Any, Any, bytes]) -> bytes:
         try:
-            async with self._turns.take(owner):
+            async with self.turns.take(owner):
                 return await work
         finally:
             work.close()
@@ -138,7 +142,7 @@ class Link:
 
     def begin(self, method: str, params: JsonObject, waiter: Waiter) -> Identifier:
         """Sends a request; whoever waits is told, and has the request forgotten then. Raises `SourceUnavailable`."""
-        if self.closed.is_set():
+        if not self.is_open:
             raise SourceUnavailable(self.reason or "the connection is closed")
         identifier = next(self._ids)
         exchange = waiter.exchange
@@ -152,14 +156,19 @@ class Link:
             raise
         return identifier
 
+    def begin_call(self, head: bytes, encoded: bytes, waiter: "SentCall") -> None:
+        """The same for a call that is JSON already, up to its arguments and these. Raises `SourceUnavailable`."""
+        waiter.identifier = identifier = next(self._ids)
+        self._waiters[identifier] = waiter
+        try:
+            self.send(b'{"jsonrpc":"2.0","id":%d,%b%b}}\n' % (identifier, head, encoded), waiter)
+        except BaseException:
+            self.forget(identifier)
+            raise
+
     def forget(self, identifier: Identifier) -> None:
         """A request has ended: an answer that comes now is a stray one."""
         self._waiters.pop(identifier, None)
-
-    @property
-    def in_turns(self) -> bool:
-        """Whether its callers have to wait for each other."""
-        return self._turns.needed
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         """Sends a notification."""
@@ -180,6 +189,7 @@ class Link:
         if self.closed.is_set():
             return
         self.reason = reason
+        self.is_open = False
         self.closed.set()
         for waiter in tuple(self._waiters.values()):
             if not waiter.future.done():
@@ -202,10 +212,8 @@ class Link:
         return True
 
     def _settle(self, envelope: Envelope) -> None:
-        identifier = envelope.id
-        waiter = None
-        if not isinstance(identifier, UnsetType) and identifier is not None:
-            waiter = self._waiters.get(identifier)
+        # One without an id was never asked for.
+        waiter = self._waiters.get(cast("Identifier", envelope.id))
         if waiter is None or waiter.future.done():
             self.strays += 1
             return
@@ -275,7 +283,7 @@ class Link:
             self.send(error_line(identifier, RpcError(METHOD_NOT_FOUND, self._why_not(method))))
             return
         # From now on it is known that it asks, and that it does not say of which call.
-        self._turns.needed = self._turns.needed or (waiter is None and self._named(raw) is None)
+        self.turns.needed = self.turns.needed or (waiter is None and self._named(raw) is None)
         task = asyncio.ensure_future(self._ask(identifier, method, raw, exchange))
         self._questions.add(task)
         task.add_done_callback(self._questions.discard)
@@ -283,7 +291,7 @@ class Link:
     def _why_not(self, method: str) -> str:
         if method not in ASKABLE or not any(item.exchange is not None for item in self._waiters.values()):
             return f"Nobody can be asked for {method} now."
-        self._turns.needed = True
+        self.turns.needed = True
         logger.warning("%s: asked during calls of several clients; from now on it gets one client at a time", self.name)
         return (
             f"Calls of several clients are under way and {method} does not say which one it means; "
@@ -302,14 +310,18 @@ class Link:
             self.send(answer)
 
 
-class SentCall(msgspec.Struct):
+def call_head(name: str) -> bytes:
+    """What a call of a tool says after its id and before its arguments."""
+    return b'"method":"tools/call","params":{"name":%b,"arguments":' % orjson.dumps(name)
+
+
+class SentCall(Waiter, kw_only=True, eq=False):
     """A call that was sent, and who waits for its answer."""
 
     link: Link
     peer: "Peer"
     call: Call
-    waiter: Waiter
-    identifier: Identifier
+    identifier: Identifier = 0
 
     def forget(self) -> None:
         """It has ended."""
@@ -317,8 +329,8 @@ class SentCall(msgspec.Struct):
 
     def abandon(self) -> None:
         """Tells the server that nobody waits any more."""
-        if not self.link.closed.is_set():
-            self.link.abandon(self.identifier, self.waiter)
+        if self.link.is_open:
+            self.link.abandon(self.identifier, self)
 
 
 class ResultHead(msgspec.Struct, frozen=True):

@@ -9,16 +9,26 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, cast
 
 import orjson
+from msgspec import Struct
 
-from toolcrib.definitions import Call, Json, JsonObject, Result
+from toolcrib.definitions import Call, Json, JsonObject, Result, Tool
 from toolcrib.errors import SourceRefused, ToolFailed
 from toolcrib.execution.dispatch import CallContext, Exchange, Sender, Slot
 from toolcrib.limits import INPUT_ROUNDS
 from toolcrib.sources.handshake import Peer, modern_headers
 from toolcrib.sources.json_rpc import RpcError
-from toolcrib.sources.link import NO_HEADERS, Link, SentCall, Waiter, read_head, read_json
-from toolcrib.sources.mcp_headers import param_headers
+from toolcrib.sources.link import NO_HEADERS, Link, SentCall, call_head, read_head, read_json
+from toolcrib.sources.mcp_headers import has_mirrors, param_headers
 from toolcrib.sources.supervisor import Lane
+
+
+class Prepared(Struct, frozen=True):
+    """What calls of one tool have in common."""
+
+    head: bytes
+    """All but the id and the arguments."""
+    mirrors: bool
+    """Whether arguments travel in headers too."""
 
 
 class McpCalls(Sender):
@@ -47,26 +57,38 @@ class McpCalls(Sender):
             raise ToolFailed(f"`{call.tool.name}` asks for input, which nobody can give here.")
         return Result(dialect="mcp", encoded=raw, is_error=head.isError)
 
-    def send(self, call: Call, exchange: Exchange, slot: Slot) -> SentCall | None:
+    def prepare(self, tool: Tool) -> Prepared:
+        """What calls of a tool have in common."""
+        return Prepared(call_head(tool.leaf), has_mirrors(tool.schema))
+
+    def send(
+        self, call: Call, prepared: Prepared, encoded: bytes | None, exchange: Exchange, slot: Slot
+    ) -> SentCall | None:
         """Sends a call; nothing if the server has to be started first, or callers wait. Raises `SourceUnavailable`."""
-        current = self._lane_for(exchange).current
-        if current is None or self._timeout_s is not None or current[0].in_turns:
+        lane = self._lane_for(exchange)
+        link, peer = lane.link, lane.peer
+        if link is None or peer is None or not link.is_open or link.turns.needed or self._timeout_s is not None:
             return None
-        link, peer = current
         self._used_at = self._clock()
-        self._wanted.set()
+        if encoded is not None and exchange.is_bare and not prepared.mirrors and peer.era == "legacy":
+            self.requests += 1
+            sent = SentCall(future=slot, exchange=exchange, headers=NO_HEADERS, link=link, peer=peer, call=call)
+            link.begin_call(prepared.head, encoded, sent)
+            return sent
         params, name, headers = _request_of(call)
         dressed, mirrored = self._dressed(peer, "tools/call", params, exchange, name, headers)
-        waiter = Waiter(future=slot, exchange=exchange, headers=mirrored or NO_HEADERS)
-        return SentCall(link, peer, call, waiter, link.begin("tools/call", dressed, waiter))
+        sent = SentCall(future=slot, exchange=exchange, headers=mirrored or NO_HEADERS, link=link, peer=peer, call=call)
+        sent.identifier = link.begin("tools/call", dressed, sent)
+        return sent
 
     def receive(self, sent: SentCall, answer: bytes) -> Result | Coroutine[Any, Any, Result]:
         """The result, or the way to it where a caller has to be asked for input that it cannot give by itself."""
         self._used_at = self._clock()
         head = read_head(answer)
-        exchange = sent.waiter.exchange
-        if head.resultType == "input_required" and exchange is not None and exchange.era != sent.peer.era:
-            return self._ask_and_call(sent, exchange, answer)
+        if head.resultType == "input_required":
+            exchange = sent.exchange
+            if exchange is not None and exchange.era != sent.peer.era and b'"input_required"' in answer:
+                return self._ask_and_call(sent, exchange, answer)
         return Result(dialect="mcp", encoded=answer, is_error=head.isError)
 
     async def _ask_and_call(self, sent: SentCall, exchange: Exchange, answer: bytes) -> Result:
