@@ -146,8 +146,11 @@ class Sender:
         """
         raise NotImplementedError
 
-    def receive(self, sent: Any, answer: bytes) -> Result | Coroutine[Any, Any, Result]:  # noqa: ANN401 - its own `Sent`
-        """The result that the answer to a call is, or the way to it. May raise anything."""
+    def receive(self, sent: Any, answer: bytes) -> bool | Coroutine[Any, Any, Result]:  # noqa: ANN401 - its own `Sent`
+        """Whether the answer to a call, a result as MCP JSON, says that it failed; or the way to another result.
+
+        May raise anything.
+        """
         raise NotImplementedError
 
     def explain(self, error: Exception) -> Exception:

@@ -19,7 +19,7 @@ from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.execution.deadlines import Bounded
 from toolcrib.execution.dispatch import CallContext, Exchange, Sender, Sent
 from toolcrib.execution.places import Places
-from toolcrib.limits import QUEUE_WAIT_S
+from toolcrib.limits import QUEUE_WAIT_S, RESULT_MAX_BLOCKS
 
 if TYPE_CHECKING:
     from toolcrib.execution.executor import Done, Executor, Holder
@@ -30,8 +30,12 @@ logger = logging.getLogger("toolcrib")
 class Listener(Protocol):
     """Who is told what became of an errand; raises nothing."""
 
+    def answered(self, errand: "Errand", result: bytes) -> None:
+        """It has ended well: with the result that its source sent, as MCP JSON, within all limits."""
+        ...
+
     def arrived(self, errand: "Errand", done: "Done") -> None:
-        """It has ended."""
+        """It has ended in any other way, but for those that follow."""
         ...
 
     def dropped(self, errand: "Errand") -> None:
@@ -124,8 +128,9 @@ class Errand:
         """Ends it: nobody wants it any more."""
         if self.ended:
             return
-        self._end()
+        self.ended = True
         self._drop()
+        self._end()
         self._executor.note_cancelled(self)
         self._listener.dropped(self)
 
@@ -157,22 +162,35 @@ class Errand:
 
     def set_result(self, raw: bytes) -> None:
         """Takes the source's answer."""
-        sent = self._sent
-        try:
-            result = self._path.sender.receive(sent, raw) if sent is not None else None
-        except Exception as error:  # whatever a source throws becomes an answer
-            self._fail(error)
-            return
-        if isinstance(result, Result):
-            self._arrive(result)
-        elif result is not None:
-            self._go_on(result)
+        if self._sent is None:  # it came while it was sent
+            self._loop.call_soon(self._take, raw)
+        else:
+            self._take(raw)
 
     def set_exception(self, error: Exception) -> None:
         """Takes the source's refusal, or the reason why there is no answer."""
         self._fail(self._path.sender.explain(error))
 
     # Inside
+
+    def _take(self, raw: bytes) -> None:
+        if self.ended:
+            return
+        try:
+            failed = self._path.sender.receive(self._sent, raw)
+        except Exception as error:  # whatever a source throws becomes an answer
+            self._fail(error)
+            return
+        if not isinstance(failed, bool):
+            self._go_on(failed)
+            return
+        executor = self._executor
+        if len(raw) > executor.result_max_chars or raw.count(b"{") > RESULT_MAX_BLOCKS:
+            self._arrive(Result(dialect="mcp", encoded=raw, is_error=failed))
+            return
+        self._end()
+        executor.note_answer(self, raw, "failed" if failed else "ok")
+        self._listener.answered(self, raw)
 
     def _line_up(self) -> None:
         wanted = self._places
@@ -251,8 +269,11 @@ class Errand:
         if self._entries is not None:
             self._entries.pop(self, None)
             self._entries = None
-        if self._sent is not None:
-            self._sent.forget()
+        sent = self._sent
+        if sent is not None:
+            # Neither holds the other any longer: nobody has to look for a circle.
+            self._sent = None
+            sent.forget()
         first, second, third = self._places
         held, self._held = self._held, 0
         if held == len(self._places):

@@ -30,7 +30,7 @@ from toolcrib.execution.hooks import (
     run_guardrails,
 )
 from toolcrib.execution.places import Places
-from toolcrib.execution.results import limit_result, note_repairs, shortest_limit
+from toolcrib.execution.results import limit_result, note_repairs
 from toolcrib.execution.validation import Validator
 from toolcrib.tokens import estimate_tokens
 
@@ -122,9 +122,7 @@ class Executor:
         self.dispatcher = dispatcher
         self._validator = validator
         self._clock = clock
-        self._result_max_chars = result_max_chars
-        self._short = shortest_limit(result_max_chars)
-        """Bytes up to which a result is within all limits."""
+        self.result_max_chars = result_max_chars
         self._guardrails = tuple(guardrails)
         self._hooks = tuple(hooks)
         self._checkpoints = tuple(checkpoints)
@@ -237,21 +235,26 @@ class Executor:
         clock = self._clock
         now = clock()
         dispatched = (DISPATCH, now - errand.since)
-        arguments = errand.call.arguments
-        shown = arguments if self._show_values else shape_of(arguments)
-        limited, encoded = result, result.encoded
-        if encoded is None or len(encoded) > self._short:
-            try:
-                limited = limit_result(result, max_chars=self._result_max_chars)
-            except BaseException:
-                self._activity.note_stages(errand.trace, (dispatched,), "ok", shown)
-                raise
+        shown = self._shown(errand.call.arguments)
+        try:
+            limited = limit_result(result, max_chars=self.result_max_chars)
+        except BaseException:
+            self._activity.note_stages(errand.trace, (dispatched,), "ok", shown)
+            raise
         outcome: Outcome = "failed" if limited.is_error else "ok"
         end = clock()
         stages = (dispatched, ("limits", end - now), _NO_HOOKS_AFTER, (DONE, end - errand.started))
         tokens = estimate_tokens(_chars(limited))
         self._activity.note_stages(errand.trace, stages, outcome, shown, tokens, limited.code)
         return Done(result=limited, tool=errand.call.tool)
+
+    def note_answer(self, errand: Errand, encoded: bytes, outcome: Outcome) -> None:
+        """Tells the feed of a call whose result is within all limits."""
+        now = self._clock()
+        arguments = errand.call.arguments
+        shown = arguments if self._show_values else shape_of(arguments)
+        stages = ((DISPATCH, now - errand.since), _NO_LIMITS, _NO_HOOKS_AFTER, (DONE, now - errand.started))
+        self._activity.note_stages(errand.trace, stages, outcome, shown, estimate_tokens(len(encoded)))
 
     def fail(self, errand: Errand, error: CallError) -> Done:
         """What became of a call that was refused or failed on the way."""
@@ -332,7 +335,7 @@ class Executor:
     def _limit(self, run: Run) -> Run:
         result, notes = run.result or run.answered, (run.call or run.bound).notes
         noted = note_repairs(result, notes) if notes else result
-        limited = limit_result(noted, max_chars=self._result_max_chars)
+        limited = limit_result(noted, max_chars=self.result_max_chars)
         return run if limited is run.result else structs.replace(run, result=limited)
 
     async def _after(self, run: Run) -> Run:
@@ -401,7 +404,7 @@ class Executor:
 
 
 _NO_GUARDRAILS, _NO_HOOKS, _NO_CHECKPOINT = ("guardrails", 0.0), ("hooks", 0.0), ("checkpoint", 0.0)
-_NO_APPROVAL, _NO_HOOKS_AFTER = ("approval", 0.0), ("hooks_after", 0.0)
+_NO_APPROVAL, _NO_LIMITS, _NO_HOOKS_AFTER = ("approval", 0.0), ("limits", 0.0), ("hooks_after", 0.0)
 
 
 def _run_of(errand: Errand) -> Run:

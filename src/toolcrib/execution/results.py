@@ -7,11 +7,6 @@ from toolcrib.dialects.mcp import open_result
 from toolcrib.limits import RESULT_MAX_BLOCKS
 
 
-def shortest_limit(max_chars: int) -> int:
-    """Bytes up to which an encoded result exceeds no limit: every block takes two at least."""
-    return min(max_chars, 2 * RESULT_MAX_BLOCKS)
-
-
 def limit_result(result: Result, *, max_chars: int) -> Result:
     """The result within `max_chars` characters of text and a bounded number of blocks."""
     if result.encoded is not None:

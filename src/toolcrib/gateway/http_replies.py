@@ -134,6 +134,7 @@ class Reply:
 
     def conclude(self, status: int, body: bytes) -> None:
         """Sends the answer: as a whole response, or as the last event of a stream."""
+        self.errand = None
         if self.closed:
             return
         if not self._streaming:
@@ -145,6 +146,7 @@ class Reply:
 
     def break_off(self) -> None:
         """Ends the connection, because there will be no answer."""
+        self.errand = None
         if not self.closed:
             self._line.abort()
             self.closed = True
@@ -204,8 +206,9 @@ class Reply:
 
     def cancel(self) -> None:
         """Ends what the client waits for."""
-        if self.errand is not None:
-            self.errand.cancel()
+        errand, self.errand = self.errand, None
+        if errand is not None:
+            errand.cancel()
         if self.task is not None and not self.task.done():
             self.task.cancel()
 

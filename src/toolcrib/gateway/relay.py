@@ -107,6 +107,11 @@ class Client:
         return True
 
 
+def is_bare(params: JsonObject) -> bool:
+    """Whether a request brings nothing along but what is asked."""
+    return _CARRIES.isdisjoint(params)
+
+
 class ClientExchange:
     """What a source is told of the client behind a call."""
 
@@ -123,7 +128,7 @@ class ClientExchange:
         """What the client answered to a question of an earlier try."""
         self.desk: Desk | None = None
         """Where questions for a stateless client go."""
-        self.is_bare = _CARRIES.isdisjoint(params)
+        self.is_bare = is_bare(params)
         """Whether it sent nothing along: no `_meta`, no answers."""
         if not self.is_bare:
             meta = params.get("_meta")

@@ -157,6 +157,17 @@ class Gateway:
             self.in_flight += 1
         return errand
 
+    def answered(self, errand: Errand, result: bytes) -> None:
+        """Hands the result of an errand to whoever asked for it."""
+        self.in_flight -= 1
+        asker, client = cast("Asker", errand.owner), cast("ClientExchange", errand.exchange).client
+        try:
+            client.session.guard.note_progress()
+            asker.answered(errand.key, result if client.era == "legacy" else self._complete(result))
+        except Exception:
+            logger.exception("a request failed", extra={"method": "tools/call"})
+            asker.crashed(errand.key)
+
     def arrived(self, errand: Errand, done: Done) -> None:
         """Hands the end of an errand to whoever asked for it."""
         self.in_flight -= 1

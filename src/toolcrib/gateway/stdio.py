@@ -20,7 +20,7 @@ from toolcrib.gateway.changes import ChangeFeed, Subscription
 from toolcrib.gateway.envelope import require_envelope
 from toolcrib.gateway.outlet import Outlet
 from toolcrib.gateway.profiles import Principal
-from toolcrib.gateway.relay import Client, ClientExchange
+from toolcrib.gateway.relay import Client, ClientExchange, is_bare
 from toolcrib.gateway.server import Gateway
 from toolcrib.limits import DRAIN_S, REQUEST_MAX_BYTES
 from toolcrib.sources.handshake import LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, MODERN_VERSION
@@ -61,6 +61,8 @@ class StdioServer:
         self._overlong = 0
         self._client: Client | None = None
         self._running: dict[Identifier, asyncio.Task[None] | Errand] = {}
+        self._bare: ClientExchange | None = None
+        """The exchange of all calls that bring nothing along."""
         self._unbegun: set[Identifier] = set()
         """Tasks that wait for their first step: who comes later does not overtake them."""
         self._draining: tuple[set[Identifier], asyncio.Future[None]] | None = None
@@ -103,7 +105,12 @@ class StdioServer:
 
     def answered(self, key: Identifier, result: bytes) -> None:
         """Sends the result of a call."""
-        self._say(key, result_line(key, result))
+        running = self._running
+        self._outlet.put(result_line(key, result), alone=len(running) <= 1)
+        if self._draining is None:
+            del running[key]
+        else:
+            self._forget(key)
 
     def refused(self, key: Identifier, error: RpcError) -> None:
         """Sends the error that a call ended with."""
@@ -177,13 +184,20 @@ class StdioServer:
 
     def _errand(self, identifier: Identifier, params: JsonObject) -> Errand | None:
         """The call without a task, if it can be had so."""
-        if self._client is None:
+        client = self._client
+        if client is None:
             return None
-        try:
-            client = self._client_of("modern" if require_envelope(params, required=False) else "legacy", params)
-        except RpcError:
-            return None
-        return self._gateway.begin(client, params, ClientExchange(client, params, self), self, identifier)
+        exchange = self._bare
+        if exchange is None or exchange.client is not client or not is_bare(params):
+            try:
+                client = self._client_of("modern" if require_envelope(params, required=False) else "legacy", params)
+            except RpcError:
+                return None
+            exchange = ClientExchange(client, params, self)
+            if exchange.is_bare and client.era == "legacy":
+                # Nothing in it belongs to one request: it is good for all that bring nothing along.
+                self._bare = exchange
+        return self._gateway.begin(client, params, exchange, self, identifier)
 
     def _settle(self, envelope: Envelope) -> None:
         if self._client is None or isinstance(envelope.id, UnsetType):

@@ -171,6 +171,8 @@ def notification_line(method: str, params: object = None) -> bytes:
 
 def result_line(identifier: Identifier, result: bytes) -> bytes:
     """An answer as one line, around a result that is JSON already."""
+    if type(identifier) is int:
+        return b'{"jsonrpc":"2.0","id":%d,"result":%b}\n' % (identifier, result)
     return result_body(identifier, result) + b"\n"
 
 
@@ -200,10 +202,12 @@ class LineFramer:
 
     def feed(self, data: bytes) -> Sequence[bytes]:
         """The lines that these bytes complete, without blank ones."""
+        if not self._parts and not self._skipping and data.endswith(b"\n") and len(data) <= self._max_bytes:
+            # Whole lines and nothing else: nearly always, and mostly one.
+            if data.find(b"\n") == len(data) - 1:
+                return () if data.isspace() else (data[:-1],)
+            return [line for line in data.split(b"\n") if line and not line.isspace()]
         *complete, rest = data.split(b"\n")
-        if not rest and not self._parts and not self._skipping and len(data) <= self._max_bytes:
-            # Whole lines and nothing else: nearly always.
-            return [line for line in complete if line and not line.isspace()]
         lines: list[bytes] = []
         for piece in complete:
             line = self._finish(piece)

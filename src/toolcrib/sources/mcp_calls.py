@@ -81,15 +81,15 @@ class McpCalls(Sender):
         sent.identifier = link.begin("tools/call", dressed, sent)
         return sent
 
-    def receive(self, sent: SentCall, answer: bytes) -> Result | Coroutine[Any, Any, Result]:
-        """The result, or the way to it where a caller has to be asked for input that it cannot give by itself."""
+    def receive(self, sent: SentCall, answer: bytes) -> bool | Coroutine[Any, Any, Result]:
+        """Whether the call failed, or the way on where its caller has to be asked for input first."""
         self._used_at = self._clock()
         head = read_head(answer)
         if head.resultType == "input_required":
             exchange = sent.exchange
             if exchange is not None and exchange.era != sent.peer.era and b'"input_required"' in answer:
                 return self._ask_and_call(sent, exchange, answer)
-        return Result(dialect="mcp", encoded=answer, is_error=head.isError)
+        return head.isError
 
     async def _ask_and_call(self, sent: SentCall, exchange: Exchange, answer: bytes) -> Result:
         params, name, headers = _request_of(sent.call)
