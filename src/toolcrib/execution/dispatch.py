@@ -4,6 +4,7 @@ At most so many calls run at once in the process, in one toolset and in one sess
 nor a hanging server takes everything. A source may throw whatever it likes: here it becomes an answer.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Literal, Protocol
@@ -12,7 +13,7 @@ from msgspec import Struct
 
 from toolcrib.definitions import Call, JsonObject, Result, Tool
 from toolcrib.errors import CallError, DeadlineExceeded, SourceUnavailable, TooBusy, ToolFailed
-from toolcrib.execution.deadlines import Deadlines
+from toolcrib.execution.deadlines import Bounded, Deadlines
 from toolcrib.execution.places import Places
 from toolcrib.limits import QUEUE_WAIT_S
 from toolcrib.settings import LimitSettings
@@ -228,6 +229,10 @@ class Dispatcher:
         # The model reads one line, the feed has the reason; the rest is for whoever debugs the tool.
         logger.debug("a tool failed", extra={"tool": call.tool.name}, exc_info=error)
         return ToolFailed(f"`{call.tool.name}` failed: {_describe(error)}", detail=repr(error))
+
+    def bound_wait(self, waiting: Bounded, loop: asyncio.AbstractEventLoop) -> dict[Bounded, None]:
+        """Bounds the time in line of what is no task."""
+        return self.deadlines.enter(waiting, QUEUE_WAIT_S, loop)
 
     def too_busy(self, call: Call) -> TooBusy:
         """What is answered when there was no place in time."""

@@ -19,7 +19,7 @@ from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.execution.deadlines import Bounded
 from toolcrib.execution.dispatch import CallContext, Exchange, Sender, Sent
 from toolcrib.execution.places import Places
-from toolcrib.limits import QUEUE_WAIT_S, RESULT_MAX_BLOCKS
+from toolcrib.limits import RESULT_MAX_BLOCKS
 
 if TYPE_CHECKING:
     from toolcrib.execution.executor import Done, Executor, Holder
@@ -121,7 +121,7 @@ class Errand:
             self._held = 3
             self._send()
         else:
-            self._entries = self._executor.dispatcher.deadlines.enter(self, QUEUE_WAIT_S, self._loop)
+            self._entries = self._executor.dispatcher.bound_wait(self, self._loop)
             self._line_up()
 
     def cancel(self) -> None:
@@ -162,26 +162,17 @@ class Errand:
 
     def set_result(self, raw: bytes) -> None:
         """Takes the source's answer."""
-        if self._sent is None:  # it came while it was sent
-            self._loop.call_soon(self._take, raw)
-        else:
-            self._take(raw)
-
-    def set_exception(self, error: Exception) -> None:
-        """Takes the source's refusal, or the reason why there is no answer."""
-        self._fail(self._path.sender.explain(error))
-
-    # Inside
-
-    def _take(self, raw: bytes) -> None:
         if self.ended:
+            return
+        if self._sent is None:  # it came while it was sent
+            self._loop.call_soon(self.set_result, raw)
             return
         try:
             failed = self._path.sender.receive(self._sent, raw)
         except Exception as error:  # whatever a source throws becomes an answer
             self._fail(error)
             return
-        if not isinstance(failed, bool):
+        if failed is not True and failed is not False:
             self._go_on(failed)
             return
         executor = self._executor
@@ -191,6 +182,12 @@ class Errand:
         self._end()
         executor.note_answer(self, raw, "failed" if failed else "ok")
         self._listener.answered(self, raw)
+
+    def set_exception(self, error: Exception) -> None:
+        """Takes the source's refusal, or the reason why there is no answer."""
+        self._fail(self._path.sender.explain(error))
+
+    # Inside
 
     def _line_up(self) -> None:
         wanted = self._places

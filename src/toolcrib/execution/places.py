@@ -48,15 +48,19 @@ class Places:
         return True
 
     def give_with(self, second: "Places", third: "Places") -> None:
-        """Gives a place back here and in two others."""
-        if self._line or second._line or third._line:
-            self.give()
-            second.give()
+        """Gives a place back here and in two others; here last, so that whoever gets it finds the others free."""
+        if third._line:
             third.give()
         else:
-            self._free += 1
-            second._free += 1
             third._free += 1
+        if second._line:
+            second.give()
+        else:
+            second._free += 1
+        if self._line:
+            self.give()
+        else:
+            self._free += 1
 
     async def wait(self) -> None:
         """Takes a place as soon as one is free and nobody waited longer."""

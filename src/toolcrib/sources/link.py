@@ -78,7 +78,8 @@ class Link:
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._ids = count(1)
-        self._waiters: dict[Identifier, Waiter] = {}
+        self.waiters: dict[Identifier, Waiter] = {}
+        """Requests under way, by our ids."""
         self._questions: set[asyncio.Task[None]] = set()
         self.turns = Turns()
         """Whether its callers have to wait for each other."""
@@ -148,7 +149,7 @@ class Link:
         exchange = waiter.exchange
         if exchange is not None and exchange.wants_progress:
             params = {**params, "_meta": {**cast("JsonObject", params.get("_meta") or {}), "progressToken": identifier}}
-        self._waiters[identifier] = waiter
+        self.waiters[identifier] = waiter
         try:
             self.send(request_line(identifier, method, params), waiter)
         except BaseException:
@@ -159,7 +160,7 @@ class Link:
     def begin_call(self, head: bytes, encoded: bytes, waiter: "SentCall") -> None:
         """The same for a call that is JSON already, up to its arguments and these. Raises `SourceUnavailable`."""
         waiter.identifier = identifier = next(self._ids)
-        self._waiters[identifier] = waiter
+        self.waiters[identifier] = waiter
         try:
             self.send(b'{"jsonrpc":"2.0","id":%d,%b%b}}\n' % (identifier, head, encoded), waiter)
         except BaseException:
@@ -168,7 +169,7 @@ class Link:
 
     def forget(self, identifier: Identifier) -> None:
         """A request has ended: an answer that comes now is a stray one."""
-        self._waiters.pop(identifier, None)
+        self.waiters.pop(identifier, None)
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         """Sends a notification."""
@@ -182,7 +183,7 @@ class Link:
     @property
     def waiting(self) -> int:
         """Requests under way."""
-        return len(self._waiters)
+        return len(self.waiters)
 
     def fail(self, reason: str) -> None:
         """Marks the link as closed: everybody who waits is told why."""
@@ -191,7 +192,7 @@ class Link:
         self.reason = reason
         self.is_open = False
         self.closed.set()
-        for waiter in tuple(self._waiters.values()):
+        for waiter in tuple(self.waiters.values()):
             if not waiter.future.done():
                 waiter.future.set_exception(SourceUnavailable(reason))
         for task in tuple(self._questions):
@@ -213,7 +214,7 @@ class Link:
 
     def _settle(self, envelope: Envelope) -> None:
         # One without an id was never asked for.
-        waiter = self._waiters.get(cast("Identifier", envelope.id))
+        waiter = self.waiters.get(cast("Identifier", envelope.id))
         if waiter is None or waiter.future.done():
             self.strays += 1
             return
@@ -241,7 +242,7 @@ class Link:
         except RpcError:
             return
         token = params.get("progressToken")
-        waiter = self._waiters.get(token) if isinstance(token, int | str) else None
+        waiter = self.waiters.get(token) if isinstance(token, int | str) else None
         if waiter is not None and waiter.exchange is not None:
             waiter.exchange.progress(params)
         else:
@@ -255,7 +256,7 @@ class Link:
             named = self._named(params)
             if named is not None:
                 return named.exchange
-        exchanges = [item.exchange for item in self._waiters.values() if item.exchange is not None]
+        exchanges = [item.exchange for item in self.waiters.values() if item.exchange is not None]
         owners = {exchange.owner for exchange in exchanges}
         return exchanges[-1] if len(owners) == 1 else None
 
@@ -269,8 +270,8 @@ class Link:
             return None
         for key in _NAMING:
             token = meta.get(key)
-            if isinstance(token, int | str) and token in self._waiters:
-                return self._waiters[token]
+            if isinstance(token, int | str) and token in self.waiters:
+                return self.waiters[token]
         return None
 
     def _question(self, identifier: Identifier, method: str, params: Raw | UnsetType, waiter: Waiter | None) -> None:
@@ -289,7 +290,7 @@ class Link:
         task.add_done_callback(self._questions.discard)
 
     def _why_not(self, method: str) -> str:
-        if method not in ASKABLE or not any(item.exchange is not None for item in self._waiters.values()):
+        if method not in ASKABLE or not any(item.exchange is not None for item in self.waiters.values()):
             return f"Nobody can be asked for {method} now."
         self.turns.needed = True
         logger.warning("%s: asked during calls of several clients; from now on it gets one client at a time", self.name)
@@ -325,7 +326,7 @@ class SentCall(Waiter, kw_only=True, eq=False):
 
     def forget(self) -> None:
         """It has ended."""
-        self.link.forget(self.identifier)
+        self.link.waiters.pop(self.identifier, None)
 
     def abandon(self) -> None:
         """Tells the server that nobody waits any more."""
