@@ -141,6 +141,9 @@ class Errand:
         if self.ended:
             return False
         self._held += 1
+        _, second, third = self._places
+        if self._held == 1 and second.take_both(third):
+            self._held = 3
         self._line_up()
         return True
 

@@ -47,6 +47,14 @@ class Places:
         third._free -= 1
         return True
 
+    def take_both(self, second: "Places") -> bool:
+        """Takes a place here and in another, if both have one free."""
+        if self._free <= 0 or second._free <= 0:
+            return False
+        self._free -= 1
+        second._free -= 1
+        return True
+
     def give_with(self, second: "Places", third: "Places") -> None:
         """Gives a place back here and in two others; here last, so that whoever gets it finds the others free."""
         if third._line:

@@ -400,7 +400,7 @@ class Connection(asyncio.Protocol):
             self,
             self._server.writer,
             self._loop,
-            now=self._since,
+            self._since,
             keep_alive=keep_alive and not self._retired,
             chunked=chunked,
             bodiless=bodiless,

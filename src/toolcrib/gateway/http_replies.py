@@ -80,8 +80,8 @@ class Reply:
         line: Line,
         writer: ResponseWriter,
         loop: asyncio.AbstractEventLoop,
-        *,
         now: float,
+        *,
         keep_alive: bool,
         chunked: bool,
         bodiless: bool,
@@ -138,7 +138,13 @@ class Reply:
         if self.closed:
             return
         if not self._streaming:
-            self.send(status, body)
+            if status == 200 and self.keep_alive and not self._bodiless:
+                # The usual answer, without asking again what it is.
+                self.closed = True
+                self._line.write(self._writer.json_head(len(body)) + body)
+                self._line.finish(keep_alive=True)
+            else:
+                self.send(status, body)
             return
         self.flush()
         self._emit(event_of(body))
