@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 Mode = Literal["sequential", "parallel"]
 
-_PATHS_MAX = 64
-"""Names that a session remembers the way of."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
@@ -83,9 +80,7 @@ class Session:
         self._children = 0
         self._looked = False
         """Whether every source was asked by an assembly, and nothing was searched since."""
-        self._found_in = -1
-        self._paths: dict[tuple[str, Route], Path] = {}
-        """The ways of calls by names that `unwrap` let pass, in that generation of the stock."""
+        self._paths = crib.paths_of(scope, policy)
 
     # What the model sees
 
@@ -167,11 +162,10 @@ class Session:
         crib, stock = self._crib, self._crib.stock
         started = crib.clock()
         stock.look()
-        if stock.generation != self._found_in:
-            # What was found belongs to the tools that there were.
-            self._found_in, self._paths = stock.generation, {}
         invocation = plain_invocation(name, arguments)
-        path = None if invocation is None else self._paths.get((invocation.name, invocation.route))
+        path = None
+        if invocation is not None:
+            path = self._paths.find(invocation.name, invocation.route, stock.generation)
         if path is None or invocation is None:
             request = _unwrapped(ModelCall(id=call_id, name=name, arguments=arguments, dialect="mcp"))
             if not isinstance(request, Invocation):
@@ -251,9 +245,7 @@ class Session:
         except CallError:
             return None
         if path is not None:
-            if len(self._paths) >= _PATHS_MAX:
-                self._paths.clear()
-            self._paths[invocation.name, invocation.route] = path
+            self._paths.keep(invocation.name, invocation.route, self._crib.stock.generation, path)
         return path
 
     def _selection(self) -> Selection:

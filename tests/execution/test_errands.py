@@ -11,8 +11,10 @@ from tests.fakes.memory_upstream import MemoryServer, eventually, tool
 from tests.gateway.clients import RawClient, gateway_client
 
 from toolcrib.activity import Event
+from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.gateway.server import Gateway
-from toolcrib.settings import LimitSettings, Settings, ToolSearchSettings, ToolsSettings
+from toolcrib.scope import Scope
+from toolcrib.settings import LimitSettings, ProfileSettings, Settings, ToolSearchSettings, ToolsSettings
 from toolcrib.sources.json_rpc import RpcError
 
 HI = {"name": "one__echo", "arguments": {"text": "hi"}}
@@ -188,3 +190,21 @@ async def test_arguments_that_do_not_fit_are_refused_or_repaired_as_ever() -> No
         assert wrong["result"]["isError"] and server.count("tools/call") == 1
         await client.call("tool_call", {"name": "one__echo", "arguments": {"n": "2"}})
         assert server.received[-1]["params"]["arguments"] == {"n": 2}
+
+
+@pytest.mark.requirement("S21")
+async def test_what_one_session_found_out_is_good_for_another_with_the_same_scope_alone() -> None:
+    server = MemoryServer([tool("echo"), tool("other")])
+    settings = bridging()
+    async with asking(server, settings, profile=ProfileSettings(tools=("one__echo",))) as client:
+        await client.call("tool_call", HI)
+        principal = client.server._principal
+        rules = ApprovalPolicy(default="ask")
+        first = client.crib.open_session(scope=principal.scope, window=None, required=(), principal="a")
+        second = client.crib.open_session(scope=principal.scope, window=None, required=(), principal="b")
+        wider = client.crib.open_session(scope=Scope(), window=None, required=(), principal="c")
+        stricter = client.crib.open_session(
+            scope=principal.scope, window=None, required=(), principal="d", policy=rules
+        )
+        assert first._paths is second._paths
+        assert len({id(session._paths) for session in (first, wider, stricter)}) == 3

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from toolcrib.activity import Trace
 from toolcrib.bridge import Invocation
-from toolcrib.definitions import Call, JsonObject, Result, Tool
+from toolcrib.definitions import Call, JsonObject, Result, Route, Tool
 from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.execution.deadlines import Bounded
 from toolcrib.execution.dispatch import CallContext, Exchange, Sender, Sent
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from toolcrib.execution.executor import Done, Executor, Holder
 
 logger = logging.getLogger("toolcrib")
+
+_PATHS_MAX = 256
+"""Names that are kept for sessions of one kind."""
 
 
 class Listener(Protocol):
@@ -61,6 +64,30 @@ class Path(Struct, frozen=True, eq=False):
     places: Places
     """Those of the toolset."""
     deadline_s: float
+
+
+class Paths:
+    """The ways of calls in all sessions with one scope and one policy."""
+
+    __slots__ = ("_by_name", "_generation")
+
+    def __init__(self) -> None:
+        self._generation = -1
+        self._by_name: dict[tuple[str, Route], Path] = {}
+
+    def find(self, name: str, route: Route, generation: int) -> Path | None:
+        """The way of calls by a name that was kept, if there still are the tools that there were."""
+        if generation != self._generation:
+            self._generation = generation
+            self._by_name.clear()
+        return self._by_name.get((name, route))
+
+    def keep(self, name: str, route: Route, generation: int, path: Path) -> None:
+        """Keeps the way of calls by a name that `unwrap` has let pass."""
+        if generation != self._generation or len(self._by_name) >= _PATHS_MAX:
+            self._generation = generation
+            self._by_name.clear()
+        self._by_name[name, route] = path
 
 
 class Errand:
