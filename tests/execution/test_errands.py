@@ -208,3 +208,31 @@ async def test_what_one_session_found_out_is_good_for_another_with_the_same_scop
         )
         assert first._paths is second._paths
         assert len({id(session._paths) for session in (first, wider, stricter)}) == 3
+
+
+async def test_a_fault_of_our_own_before_a_call_leaves_it_to_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("not foreseen")
+
+    server = MemoryServer()
+    async with asking(server) as client:
+        monkeypatch.setattr(client.crib.executor, "begin", broken)
+        assert (await client.call("tool_call", HI))["result"]["content"] == [{"type": "text", "text": "hi"}]
+        assert client.server._gateway.in_flight == 0
+
+
+async def test_a_fault_of_our_own_after_a_call_is_answered_as_one_and_costs_nobody_else_anything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("not foreseen")
+
+    server = MemoryServer()
+    async with asking(server) as client:
+        monkeypatch.setattr(client.crib.executor, "note_answer", broken)
+        failed = await client.call("tool_call", HI)
+        assert failed["error"]["message"] == "The gateway failed; its log says why."
+        monkeypatch.undo()
+        assert (await client.call("tool_call", HI))["result"]["content"] == [{"type": "text", "text": "hi"}]
+        assert client.server._gateway.in_flight == 0
+        assert client.server._running == {}

@@ -210,8 +210,13 @@ class Errand:
             self._arrive(Result(dialect="mcp", encoded=raw, is_error=failed))
             return
         self._end()
-        executor.note_answer(self, raw, "failed" if failed else "ok")
-        self._listener.answered(self, raw)
+        try:
+            executor.note_answer(self, raw, "failed" if failed else "ok")
+        except Exception:
+            logger.exception("a call failed", extra={"tool": self.call.tool.name})
+            self._listener.crashed(self)
+        else:
+            self._listener.answered(self, raw)
 
     def set_exception(self, error: Exception) -> None:
         """Takes the source's refusal, or the reason why there is no answer."""

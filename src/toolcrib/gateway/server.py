@@ -151,7 +151,10 @@ class Gateway:
         if client.era == "modern" and self.parking.concerns(client, "tools/call", exchange):
             return None
         call_id = f"{self._mark}{next(self._numbers):x}"
-        errand = client.session.begin(call_id, name, params.get("arguments"), exchange, self)
+        try:
+            errand = client.session.begin(call_id, name, params.get("arguments"), exchange, self)
+        except Exception:  # a fault of our own is met again on the long way, and answered there
+            return None
         if errand is not None:
             errand.owner, errand.key = asker, key
             self.in_flight += 1
