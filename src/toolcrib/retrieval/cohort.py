@@ -22,7 +22,7 @@ logger = logging.getLogger("toolcrib")
 
 Floats = NDArray[np.float32]
 _FILE = "cohort.npz"
-_NEAREST = 3
+_NEAREST = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

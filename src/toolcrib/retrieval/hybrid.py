@@ -259,6 +259,7 @@ class HybridIndex:
             lead=float(best.max() - max(best.min(), 0.0)),
             # Neither translations nor the parts of unspaced scripts make a query say more.
             length=math.log1p(min(sum(word.telling for word in match.words), len(runs_of(query[:QUERY_MAX_CHARS])))),
+            translated=match.translated,
         )
 
     def _meaning(self, query: str) -> Floats:

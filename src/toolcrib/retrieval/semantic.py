@@ -44,7 +44,7 @@ _FORMAT = 1
 _COARSE_DIMENSIONS = 64
 """Leading dimensions, all that the first look at a large index uses; the table is rotated to suit."""
 
-READER_SHARE = 0.5
+READER_SHARE = 0.6
 """What the sentence says of a query's vector if all of its words are known, the rest being its words'; chosen as the
 weights below."""
 KNOWN_SHARE = 0.5
