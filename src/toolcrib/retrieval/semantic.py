@@ -174,8 +174,9 @@ class StaticModel:
     def _sum(self, rows: Sequence[tuple[int, float]]) -> Floats:
         if not rows:
             return np.zeros(self.dimensions, dtype=np.float32)
-        places = np.fromiter((row for row, _ in rows), dtype=np.intp, count=len(rows))
-        weights = np.fromiter((weight for _, weight in rows), dtype=np.float32, count=len(rows))
+        numbers, shares = zip(*rows, strict=True)
+        places = np.array(numbers, dtype=np.intp)
+        weights = np.array(shares, dtype=np.float32)
         weights *= self.scales[places]
         return np.asarray(weights @ self.codes[places].astype(np.float32), dtype=np.float32)
 
