@@ -115,7 +115,7 @@ class Layer:
 
 
 def _bend(wide: Floats) -> Floats:
-    """x · sigmoid(1.702 x), in place."""
+    """Each number times the sigmoid of 1.702 times it, in place."""
     powers = np.multiply(wide, np.float32(-1.702))
     np.exp(np.clip(powers, -_MOST_POWER, _MOST_POWER, out=powers), out=powers)
     powers += np.float32(1.0)

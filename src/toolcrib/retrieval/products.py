@@ -78,8 +78,9 @@ class Matrix:
             none = np.empty((0, 0, 0, 0), dtype=np.float32)
             return cls(columns=columns, compiled=made, blocks=none, scales=scales, shift=shift)
         whole = np.pad(whole, ((0, 0), (0, -columns % _BLOCK)))
-        blocks = whole.reshape(rows // _STRETCH, _STRETCH, -1, _BLOCK).transpose(0, 2, 1, 3).astype(np.float32, order="C")
-        return cls(columns=columns, compiled=None, blocks=blocks, scales=scales, shift=shift)
+        blocks = whole.reshape(rows // _STRETCH, _STRETCH, -1, _BLOCK).transpose(0, 2, 1, 3)
+        floats = blocks.astype(np.float32, order="C")
+        return cls(columns=columns, compiled=None, blocks=floats, scales=scales, shift=shift)
 
     def __call__(self, states: Floats) -> Floats:
         """The product, row by row."""

@@ -119,9 +119,7 @@ class Weigher:
         for other, nearness in self._weights.neighbours().of(term):
             scale = self._weights.nearby * nearness
             salience = self._weights.salience.get(key, 1.0)
-            found += [
-                (number, scale * min(weight * salience, mass)) for number, weight in self._neighbour(other)
-            ]
+            found += [(number, scale * min(weight * salience, mass)) for number, weight in self._neighbour(other)]
         return tuple(found)
 
     def _neighbour(self, key: str) -> Numbers:

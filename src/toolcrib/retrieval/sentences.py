@@ -77,4 +77,4 @@ class SentenceReader:
         states = self.first(states + self.places[: len(states)])
         for layer in self.layers:
             states = layer(states)
-        return unit(self.points(states.mean(axis=0, keepdims=True))[0])
+        return unit(self.points(states).mean(axis=0))

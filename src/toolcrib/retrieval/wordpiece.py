@@ -77,8 +77,8 @@ class WordPieces:
         return self._numbers.get(word[start:end] if start == 0 else f"##{word[start:end]}") if end > start else None
 
 
-_PLAIN = {
-    **{code: None for code in range(128)},
+_PLAIN: dict[int, str | None] = {
+    **dict.fromkeys(range(128)),
     **{code: chr(code) for code in range(128) if chr(code).isalnum()},
     **{code: " " for code in range(128) if chr(code).isspace()},
     **{ord(mark): f" {mark} " for mark in _PLAIN_MARKS},
