@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from toolcrib.retrieval.cohort import Cohort, nearness_to, read_centres
 from toolcrib.retrieval.confidence import Calibration, Line
 from toolcrib.retrieval.encoder import DIMENSIONS, MARK
+from toolcrib.retrieval.products import CodedVectors
 from toolcrib.retrieval.vectors import MODEL_DIRECTORY
 
 Floats = NDArray[np.float32]
@@ -41,7 +42,7 @@ class EncoderCohort:
     """The encoder's vector of a query; `None` if it does not answer it."""
     share: float
     """The encoder's part, the same as in an index."""
-    centres: Floats
+    centres: CodedVectors
 
     @classmethod
     def load(
