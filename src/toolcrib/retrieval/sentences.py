@@ -3,7 +3,7 @@
 Tools describe themselves in plain words, and the sum of their words places them well. People do not: "do I need an
 umbrella" names neither weather nor forecast. So the query alone is read with attention, three layers over word pieces,
 trained to point at the vectors that the table gives to the tools that help. Tools cost nothing by it: their vectors are
-the table's. numpy is all it needs.
+the table's. numpy is all it needs; the compiled kernel reads three times as fast.
 
 Invariant: the vector of a query depends on the query alone, has length one and is never NaN. A reader belongs to one
 table: beside another it means nothing, and is not used.
