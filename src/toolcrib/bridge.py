@@ -92,7 +92,7 @@ def _tool(definition: JsonObject) -> Tool:
         traits=_traits(name),
         aliases=(),
         chars=json_chars(encoded),
-        fingerprint=fingerprint_of(encoded),
+        seal=fingerprint_of(encoded),
     )
 
 

@@ -53,6 +53,11 @@ class Catalog:
         # Fingerprints have one length: their borders need no telling.
         return fingerprint_of("".join([toolset.fingerprint for toolset in self.toolsets]).encode())
 
+    @cached_property
+    def content(self) -> tuple[tuple[Tool, ...], ...]:
+        """Everything in it, to be compared: what is the same object is not looked into."""
+        return tuple([toolset.tools for toolset in self.toolsets])
+
     def get(self, name: str) -> Tool | None:
         """The tool of exactly this exposed name."""
         return self._asked.get(name) or self._look_up(name)

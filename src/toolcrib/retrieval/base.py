@@ -48,6 +48,11 @@ class Document(Protocol):
         """Words that the operator attached to the tool; used for ranking only (X8)."""
         ...
 
+    @property
+    def schema(self) -> bytes | None:
+        """The encoded schema of the arguments, if `inside` reads it anew."""
+        ...
+
     def inside(self) -> "Inside":
         """What the schema of the arguments says: may have to be read anew."""
         ...
@@ -74,6 +79,10 @@ class PlainDocument:
     parameters: tuple[str, ...]
     nested: str
     aliases: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> None:
+        """The words are at hand."""
 
     def inside(self) -> Inside:
         """The words of the parameters."""

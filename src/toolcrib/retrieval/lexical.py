@@ -92,8 +92,7 @@ class LexicalRetriever:
     def _build(self, groups: tuple[tuple[Document, ...], ...]) -> "_Parts":
         given = tuple(chain.from_iterable(groups))
         base = self._base
-        rows = {document.digest: row for row, document in enumerate(base.documents)} if base else {}
-        known = [(place, row) for place, document in enumerate(given) if (row := rows.pop(document.digest, -1)) >= 0]
+        known = _rows_known(base.documents, given) if base else []
         if base and known:
             places, taken = np.array(known).T
             others = sorted(set(range(len(given))).difference(places.tolist()))
@@ -159,6 +158,17 @@ class LexicalRetriever:
         )
         ends = np.arange(head), np.array(window, dtype=np.int64), np.arange(len(old) - tail, len(old))
         return np.concatenate(ends), postings, ByRow(old, tuple(added))
+
+
+def _rows_known(old: tuple[Document, ...], given: tuple[Document, ...]) -> list[tuple[int, int]]:
+    """Places of documents that are among the old ones, with their rows: the same object, else the same content."""
+    rows = {id(document): row for row, document in enumerate(old)}
+    found = [(place, row) for place, document in enumerate(given) if (row := rows.pop(id(document), -1)) >= 0]
+    held = {place for place, _ in found}
+    left = {old[row].digest: row for row in rows.values()}
+    others = [place for place in range(len(given)) if place not in held] if left else ()
+    found += [(place, row) for place in others if (row := left.pop(given[place].digest, -1)) >= 0]
+    return sorted(found)
 
 
 class ByRow:
