@@ -12,7 +12,7 @@ Invariant: a field counts for a bounded amount however often it repeats a word (
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -125,7 +125,9 @@ class Analyser:
 
     def __init__(self, weights: FieldWeights) -> None:
         self._weights = weights
-        self._fields = np.array([astuple(weights.fields[name]) for name in FIELDS])
+        self._fields = np.array(
+            [(each.weight, each.pivot, each.length_share) for each in map(weights.fields.__getitem__, FIELDS)]
+        )
         self._scale = _CODES * (1.0 + weights.coverage) ** -0.5
         self._numbering = Numbering()
 

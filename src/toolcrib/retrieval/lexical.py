@@ -23,7 +23,7 @@ from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHAR
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
 from toolcrib.retrieval.base import NO_EVIDENCE, Document, Grouped, Hit, Ranking
 from toolcrib.retrieval.forward import Stretch, joined
-from toolcrib.retrieval.postings import Floats, build_segment, read_rows, terms_of
+from toolcrib.retrieval.postings import NO_POSTINGS, Floats, build_segment, read_rows, terms_of
 from toolcrib.retrieval.query import Numbers, QueryWeights, Weigher, Word, standing_in
 from toolcrib.retrieval.reading import Postings, SegmentReader
 from toolcrib.retrieval.selection import RIVAL_SHARE, select
@@ -122,7 +122,7 @@ class LexicalRetriever:
         return Counter(chain.from_iterable([known[row] for row in rows]))
 
     def _whole(self, reader: SegmentReader) -> Postings:
-        return Postings(base=reader, added=self._reader(()), gone=np.empty(0, dtype=np.intp))
+        return Postings(base=reader, added=SegmentReader(NO_POSTINGS, self._impacts), gone=np.empty(0, dtype=np.intp))
 
     def _amend(self, groups: tuple[tuple[Document, ...], ...]) -> "_Parts | None":
         base = self._base

@@ -49,6 +49,15 @@ class Segment:
         return slice(int(self.starts[number]), int(self.starts[number + 1]))
 
 
+NO_POSTINGS = Segment(
+    rows=0,
+    starts=np.zeros(1, dtype=np.int32),
+    documents=np.empty(0, dtype=np.int32),
+    codes=np.empty(0, dtype=np.uint8),
+    names=np.empty((NAMES, 0), dtype=np.uint32),
+)
+
+
 def build_segment(held: Stretch, rows: NDArray[np.int64] | None = None) -> Segment:
     """The postings of the given documents; row i is the i-th of them, unless `rows` says which row each is."""
     count = len(held.sizes)
