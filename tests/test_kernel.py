@@ -19,10 +19,11 @@ from hypothesis import example, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
 
-from toolcrib import alongside
+from toolcrib import alongside, definitions
 from toolcrib import kernel as kernel_module
+from toolcrib.definitions import canonical_json
 from toolcrib.errors import DefinitionError
-from toolcrib.intake import glance, screening
+from toolcrib.intake import freezing, glance, screening
 from toolcrib.intake.freezing import freeze_tool
 from toolcrib.kernel import kernel
 from toolcrib.retrieval import (
@@ -163,6 +164,133 @@ def test_an_encoder_that_refuses_is_heard_and_nothing_stays_behind() -> None:
     with pytest.raises(TypeError):
         kernel.keep([text, "\ud800"], orjson.dumps, 100)
     assert sys.getrefcount(text) == before
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value has nothing in it but the built-in types of JSON, and finite numbers."""
+    if type(value) is dict:
+        return all(type(key) is str and is_plain(item) for key, item in value.items())
+    if type(value) is list:
+        return all(map(is_plain, value))
+    return math.isfinite(value) if type(value) is float else value is None or type(value) in {str, int, bool}
+
+
+@compiled
+@thorough
+@given(
+    PLAIN
+    | st.builds(
+        lambda inner: {"a": [inner]},
+        st.sampled_from(
+            [OddText("a"), OddNumber(1), OddDict(), {1: 2}, (), b"", float("nan"), float("-inf"), {OddText("k"): 1}]
+        ),
+    )
+)
+def test_what_is_plain_and_finite_is_said_to_be(value: Any) -> None:
+    assert kernel is not None
+    assert kernel.plain(value) == is_plain(value)
+    kept = kernel.keep(value, lambda given: b"", 1 << 16)
+    assert (kept is not None and kept[2]) == is_plain(value)
+
+
+@compiled
+def test_a_value_without_end_is_not_plain() -> None:
+    assert kernel is not None
+    assert not kernel.plain(endless())
+    assert not kernel.plain(nested(1_000))
+
+
+ENCODED = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=5)
+        | st.dictionaries(st.text(st.sampled_from('ab"\\é日_ '), max_size=3), inner, max_size=20)
+    ),
+    max_leaves=25,
+)
+
+
+@compiled
+@thorough
+@given(st.lists(ENCODED, max_size=5))
+def test_an_encoded_list_comes_apart_into_its_items(values: list[Any]) -> None:
+    assert kernel is not None
+    assert kernel.items(orjson.dumps(values)) == [orjson.dumps(value) for value in values]
+
+
+@compiled
+@thorough
+@given(ENCODED, st.binary(max_size=9))
+@example({"b": 1, "a": {"d": [1, {"z": 0, "y": 1}], "c": 2}}, b"head")
+@example({f"k{number * 7 % 40}": number for number in range(40)}, b"")
+def test_encoded_values_are_put_into_the_order_of_their_keys(value: Any, head: bytes) -> None:
+    assert kernel is not None
+    found = kernel.canonical(head, orjson.dumps(value), 64)
+    expected = canonical_json(value)
+    if found is None:
+        assert b"\\" in expected
+    else:
+        assert found == len(head).to_bytes(8, "big") + head + len(expected).to_bytes(8, "big") + expected
+
+
+@compiled
+def test_what_nests_too_deep_or_is_not_as_an_encoder_writes_it_is_left_to_the_reference() -> None:
+    assert kernel is not None
+    for levels in (1, 2, 64):
+        for value in ("[" * levels + "]" * levels, '{"a":' * levels + "1" + "}" * levels):
+            assert kernel.canonical(b"", value.encode(), levels) is not None
+            assert kernel.canonical(b"", value.encode(), levels - 1) is None
+    whole = orjson.dumps({"function": {"name": "n", "description": "d", "parameters": {"a": [{}, [1], "x"]}}})
+    assert kernel.read_tool(whole, 5) is not None
+    assert kernel.read_tool(whole, 4) is None
+    for cut in range(len(whole)):
+        for broken in (whole[:cut], whole[:cut] + b"}" * 3, whole[:cut] + b" " + whole[cut:], whole + whole[:cut]):
+            kernel.canonical(b"", broken, 64)
+            kernel.read_tool(broken, 64)
+            kernel.items(broken)
+            kernel.items(b"[" + broken)
+    assert kernel.items(b"[1,2]3") is None
+    assert kernel.items(b"{}") is None
+
+
+@compiled
+@thorough
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "name": st.sampled_from(["t", "né", "", "a\nb", 'q"', "x" * 70, "tool_call", None, 7]),
+            "description": st.sampled_from(["said", "né — x", "line\nline", "", None, 7]),
+            "inputSchema": st.dictionaries(st.text(max_size=3), ENCODED, max_size=3) | st.none() | st.just([]),
+            "parameters": st.just({"type": "object"}) | st.just(7),
+            "input_schema": st.just({}),
+            "annotations": st.sampled_from([{"readOnlyHint": True}, {"destructiveHint": 1}, None, []]),
+            "function": st.none() | st.just([]) | st.fixed_dictionaries({"name": st.sampled_from(["f", "g\t"])}, optional={"description": st.sampled_from(["d", None]), "parameters": st.sampled_from([{"b": 1, "a": {"$ref": "#/b"}}, {"$ref": "x.json"}, None, []]), "annotations": st.just({"readOnlyHint": True})}),
+            "$id": st.just("x"),
+            "x": ENCODED | st.just(float("nan")),
+        },
+    ),
+    st.sampled_from([None, "mcp", "openai_chat", "anthropic"]),
+)  # fmt: skip
+@example({"name": "t", "inputSchema": nested(80)}, None)
+def test_a_definition_is_frozen_to_the_same_tool_or_refused_for_the_same_reason(raw: Any, dialect: Any) -> None:
+    def told() -> Any:
+        try:
+            tool = freeze_tool(raw, toolset="mcp-é", origin="mcp", prefix="p", dialect=dialect)
+        except DefinitionError as error:
+            return str(error)
+        tool.fingerprint  # noqa: B018 - found out when it is asked for
+        return [getattr(tool, name) for name in tool.__struct_fields__]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (freezing, definitions):
+            patch.setattr(module, "kernel", None)
+        expected = told()
+    assert told() == expected
 
 
 @compiled
@@ -572,6 +700,45 @@ SAID = st.lists(
 
 
 @compiled
+@pytest.mark.parametrize(
+    "what",
+    [
+        "never",
+        "NOT",
+        "aGVsbG8gd29ybGQgdGhpcyBpcw",
+        "deadbeefdeadbeefdead",
+        "listAllOpenIssuesOfUser",
+        "additionalProperties",
+        "é",
+        "%",
+        "it\\n not",
+        "x\\tdeadbeefdeadbeefdead",
+        "\x7f",
+    ],
+)
+def test_wherever_something_stands_in_a_definition_the_same_is_said_of_it(what: str) -> None:  # fmt: skip
+    for before in range(140):
+        for raw in (
+            f"{'.' * before} {what} ",
+            f"{'.' * before} {what}",
+            f"{'x' * before} {what}/",
+            f'{"." * before}"{what}"',
+        ):
+            encoded = raw.encode()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(glance, "kernel", None)
+                plain = glance.without_escapes(encoded)
+                suspected = bool(
+                    glance.odd_characters(encoded)
+                    or glance.has_controls(encoded)
+                    or not glance._DECISIVE.isdisjoint(plain.translate(glance._WORDS).split())
+                    or any(True for _ in glance._long_runs(plain))
+                    or b"%" in encoded
+                )
+            assert glance.is_harmless(encoded) == (not suspected), raw
+
+
+@compiled
 @thorough
 @given(SAID, SAID)
 def test_screening_finds_the_same(description: str, name: str) -> None:
@@ -795,6 +962,13 @@ def test_searching_leaks_nothing() -> None:
             kernel.harmless(word.encode(), watched, 20)
             kernel.inside(schema, 6, 20)
             kernel.inside(schema[:-2], 6, 20)
+            kernel.canonical(b"head", schema, 64)
+            kernel.canonical(b"head", schema[:-1], 64)
+            kernel.items(b"[1," + schema + b"]")
+            kernel.items(b"[" + schema)
+            kernel.plain({word: [word, 1.5]})
+            kernel.read_tool(b'{"name":"n","annotations":{},"inputSchema":' + schema + b"}", 64)
+            kernel.read_tool(b'{"name":7,"inputSchema":' + schema + b"}", 64)
             kernel.signature(word, schema, signature._KNOWN_WORDS, signature._SIMPLE_WORDS, signature._PLAIN, 600)
             given = [(word, f"{word} {word}X{turn} w{turn}", "né", "a — b", each, (word,)) for each in (schema, b"[]")]
             bounds = 64, 400, 2_000, 6, 20
@@ -872,9 +1046,11 @@ calls = [
     lambda: kernel.forms(vocabulary, "walk"),
     lambda: kernel.words(watched),
     lambda: kernel.inside(schema, 6, 20),
+    lambda: kernel.canonical(b"head", schema, 64),
+    lambda: kernel.items(b"[1," + schema + b"]"),
+    lambda: kernel.read_tool(b'{"name":"n","annotations":{},"inputSchema":' + schema + b"}", 64),
     lambda: kernel.signature("t", simple, *signed, 600),
     lambda: kernel.analyse(kernel.runs(seed), numbered, odd, len, given, shape, bounds),
-    lambda: kernel.name_hashes(given),
     lambda: kernel.segment(sizes, terms, codes, None),
     lambda: kernel.merge(kernel.postings(50, *arrays), ((0, 1.0),), ((0, 0.5),)),
     lambda: kernel.best(scores, 9),
@@ -909,7 +1085,7 @@ print("all", len(calls))
 def test_memory_that_runs_out_anywhere_is_an_error_that_leaks_nothing() -> None:
     if not hasattr(pytest.importorskip("_testcapi"), "set_nomemory"):
         pytest.skip("this Python cannot pretend that its memory runs out")
-    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == "all 13"
+    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == "all 15"
 
 
 def test_a_kernel_of_other_sources_is_not_used() -> None:

@@ -104,6 +104,9 @@ class Catalog:
     @cached_property
     def _by_prefix(self) -> Mapping[str, Sequence[Toolset]]:
         """A prefix never holds the separator, so what stands before it says where to look."""
+        alone = {toolset.prefix: (toolset,) for toolset in self.toolsets}
+        if len(alone) == len(self.toolsets):
+            return alone
         groups: dict[str, list[Toolset]] = defaultdict(list)
         for toolset in self.toolsets:
             groups[toolset.prefix].append(toolset)

@@ -8,7 +8,7 @@ as null); only a definition that fails that question is walked.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
-from typing import NamedTuple, cast
+from typing import cast
 
 import msgspec
 import orjson
@@ -90,14 +90,8 @@ def freeze_tool(
     )
 
 
-class _Read(NamedTuple):
-    """What a definition says, within bounds."""
-
-    dialect: DialectName
-    name: str
-    description: str
-    schema: bytes
-    annotations: Mapping[str, Json]
+_Read = tuple[DialectName, str, str, bytes, Mapping[str, Json]]
+"""What a definition within bounds says: its dialect, name, description, encoded schema, and annotations."""
 
 
 def _read_values(definition: JsonObject, encoded: bytes, dialect: DialectName | None) -> _Read:
@@ -105,7 +99,7 @@ def _read_values(definition: JsonObject, encoded: bytes, dialect: DialectName | 
     _require_usable(definition, encoded)
     shape = dialect or detect_tool_dialect(definition)
     parts = DIALECTS[shape].read_tool(definition)
-    return _Read(shape, parts.name, parts.description, fitted(orjson.dumps(parts.schema)), parts.annotations)
+    return shape, parts.name, parts.description, fitted(orjson.dumps(parts.schema)), parts.annotations
 
 
 def _read_bytes(encoded: bytes, dialect: DialectName | None, read: "_Reader") -> _Read | None:
@@ -118,10 +112,10 @@ def _read_bytes(encoded: bytes, dialect: DialectName | None, read: "_Reader") ->
         return None
     chat, name, description, schema, said = found
     shape: DialectName = "openai_chat" if chat else "mcp"
-    if dialect not in {None, shape}:
+    if dialect is not None and dialect != shape:
         return None
-    annotations = orjson.loads(said) if said else {}
-    return _Read(shape, name, description, schema, annotations if isinstance(annotations, dict) else {})
+    annotations = cast("JsonObject", orjson.loads(said)) if said is not None and said.startswith(b"{") else {}
+    return shape, name, description, schema, annotations
 
 
 def name_of(raw: object) -> str:

@@ -175,10 +175,7 @@ class Analyser:
         numbering = self._numbering
         if kernel is None or numbering.memo is None:
             return self._sum_up(batch)
-        parts = [
-            (each.key, each.leaf, each.toolset, each.description, each.schema or each.inside(), each.aliases)
-            for each in batch
-        ]
+        parts = [document.described for document in batch]
         shape = np.array([*self._fields.ravel(), self._weights.coverage, self._weights.saturation, self._scale])
         sizes, terms, codes = kernel.analyse(
             numbering.memo, numbering.vocabulary, numbering.runs, read_inside, parts, shape, _BOUNDS

@@ -49,8 +49,8 @@ class Document(Protocol):
         ...
 
     @property
-    def schema(self) -> bytes | None:
-        """The encoded schema of the arguments, if `inside` reads it anew."""
+    def described(self) -> "Described":
+        """All of its words at one look."""
         ...
 
     def inside(self) -> "Inside":
@@ -67,6 +67,10 @@ class Inside(NamedTuple):
     """Bounded text of parameter descriptions, nested names and enum values."""
 
 
+Described = tuple[str, str, str, str, bytes | Inside, tuple[str, ...]]
+"""Key, leaf, toolset, description, what the schema says or its bytes to be read, and aliases of a document."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainDocument:
     """A document whose words are all at hand."""
@@ -81,8 +85,9 @@ class PlainDocument:
     aliases: tuple[str, ...] = ()
 
     @property
-    def schema(self) -> None:
-        """The words are at hand."""
+    def described(self) -> "Described":
+        """All of its words at one look."""
+        return self.key, self.leaf, self.toolset, self.description, self.inside(), self.aliases
 
     def inside(self) -> Inside:
         """The words of the parameters."""

@@ -13,7 +13,7 @@ import orjson
 
 from toolcrib.definitions import Json, Tool, Toolset
 from toolcrib.kernel import kernel
-from toolcrib.retrieval.base import Document, Inside
+from toolcrib.retrieval.base import Described, Document, Inside
 
 NESTED_MAX_CHARS = 2_000
 NESTED_MAX_DEPTH = 6
@@ -45,9 +45,10 @@ class ToolDocument(msgspec.Struct, frozen=True, gc=False):
         return self.tool.description
 
     @property
-    def schema(self) -> bytes:
-        """What `inside` reads."""
-        return self.tool.schema
+    def described(self) -> Described:
+        """All of its words, those of the schema still in it."""
+        tool = self.tool
+        return self.key, tool.leaf, self.toolset, tool.description, tool.schema, self.aliases
 
     def inside(self) -> Inside:
         """The words of the schema, read anew."""
