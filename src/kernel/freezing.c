@@ -272,8 +272,8 @@ FAST(canonical)
         write_length(&tree, head);
         write_bytes(&tree, PyBytes_AS_STRING(args[0]), head);
         write_length(&tree, size);
-        if (write_node(&tree, root) < 0)
-            Py_CLEAR(result);
+        if (write_node(&tree, root) < 0 || tree.to != PyBytes_AS_STRING(result) + head + size + 16)
+            Py_CLEAR(result); /* no memory, or not an encoder's bytes after all */
     }
     PyMem_Free(tree.nodes);
     PyMem_Free(tree.members);

@@ -46,6 +46,8 @@ static int put_text(Inside *inside, Pieces *row, Piece text)
     if (has_escapes(text)) {
         char *to = inside->plain + inside->plain_used;
         const char *at = text.start, *end = at + text.size;
+        if ((size_t)text.size > inside->plain_room - inside->plain_used)
+            return -1;
         text.start = to;
         while (at < end) {
             int size = *at == '\\' ? read_escape(at, end, to) : (*to = *at, 1);
