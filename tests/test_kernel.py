@@ -33,6 +33,7 @@ from toolcrib.retrieval import (
     forward,
     numbering,
     postings,
+    products,
     reading,
     selection,
     signature,
@@ -929,6 +930,125 @@ def test_arrays_that_do_not_stand_where_the_processor_expects_them_are_refused()
         kernel.add(kernel.postings(1, closed(0, 1), closed(0), codes, impacts), total, [])
 
 
+WAYS = kernel.ways() if kernel is not None else []
+DIVERSE = np.random.default_rng(11)
+
+
+@compiled
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("rows", "columns"), [(384, 1), (384, 15), (384, 64), (384, 65), (384, 1152), (768, 130), (1536, 384)]
+)
+def test_products_with_a_matrix_are_the_same_bits_in_every_way(way: str, rows: int, columns: int) -> None:
+    codes = DIVERSE.integers(-127, 128, (rows, columns)).astype(np.int8)
+    scales, shift = (DIVERSE.standard_normal(columns).astype(np.float32) for _ in range(2))
+    held, plain = products.Matrix.of(codes, scales, shift, way=way), products.Matrix.of(codes, scales, shift, way=None)
+    for pieces in (*range(1, 14), 20, 21, 40, 100):
+        states = DIVERSE.standard_normal((pieces, rows)).astype(np.float32) ** 3
+        states[pieces // 2] *= np.float32(10.0 ** DIVERSE.integers(-44, 30))
+        assert held(states).tobytes() == plain(states).tobytes()
+
+
+@compiled
+@pytest.mark.parametrize("way", WAYS)
+def test_sums_as_great_as_they_can_be_are_the_same_bits(way: str) -> None:
+    codes = np.full((1536, 64), 127, dtype=np.int8)
+    codes[:, ::2] = -127
+    ones = np.ones(64, dtype=np.float32)
+    states = np.ones((7, 1536), dtype=np.float32) * np.float32(1.7)
+    states[1::2] *= -1
+    held, plain = (products.Matrix.of(codes, ones, ones, way=each) for each in (way, None))
+    assert held(states).tobytes() == plain(states).tobytes()
+    vectors = products.CodedVectors.of(np.tile(codes[:, :32], (1, 32)))
+    for vector in (np.ones(1024, dtype=np.float32), -np.ones(1024, dtype=np.float32), vectors.codes[0] / np.float32(3)):
+        assert vectors.near(vector, way=way).tobytes() == vectors.near(vector, way=None).tobytes()
+
+
+@compiled
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("rows", "dimensions"), [(0, 256), (1, 32), (255, 64), (256, 256), (1_100, 256), (513, 384)])
+def test_products_with_many_vectors_are_the_same_bits_in_every_way(way: str, rows: int, dimensions: int) -> None:
+    vectors = products.CodedVectors.of(DIVERSE.integers(-127, 128, (rows, dimensions)).astype(np.int8))
+    for power in (-44, -30, -3, 0, 20):
+        vector = DIVERSE.standard_normal(dimensions).astype(np.float32) * np.float32(10.0**power)
+        assert vectors.near(vector, way=way).tobytes() == vectors.near(vector, way=None).tobytes()
+
+
+@compiled
+def test_matrices_and_vectors_that_do_not_belong_together_are_refused() -> None:
+    assert kernel is not None
+    if not WAYS:
+        pytest.skip("this processor multiplies in none of the ways")
+    way, codes, ones = WAYS[0], np.ones((64, 3), np.int8), np.ones(3, np.float32)
+    good = kernel.matrix(way, 32, codes, ones, ones)
+    for wrong in (
+        (way, 32, codes, ones, ones[:2]), (way, 32, codes, ones[:2], ones), (way, 31, codes, ones, ones), (way, 0, codes, ones, ones),
+        (way, 2048, np.ones((2048, 3), np.int8), ones, ones), (way, 64, codes[:32], ones, ones), (way, -32, codes, ones, ones),
+        (way, 32, codes.astype(np.int16), ones, ones), (way, 32, codes, ones.astype(np.float64), ones), (way, 32, codes[:, ::2], ones, ones),
+        (way, 32, codes[:0], ones[:0], ones[:0]), ("abacus", 32, codes, ones, ones), (None, 32, codes, ones, ones), (way, 32, codes, ones),
+        (way, 32, codes, shifted(ones), ones),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, TypeError, OverflowError)):
+            kernel.matrix(*wrong)
+    states, out = np.ones((2, 64), np.float32), np.empty((2, 3), np.float32)
+    kernel.multiplied(good, states, out)
+    kernel.multiplied(good, states[:0], out[:0])
+    still = out.copy()
+    still.setflags(write=False)
+    for wrong in (
+        (good, states[:1], out), (good, states[:, :63].copy(), out), (good, states, out[:, :2].copy()), (good, states, still), (good, states),
+        (good, states.astype(np.float64), out), (good, states, out.astype(np.float64)), (None, states, out), (good, states[:, ::2], out),
+        (good, shifted(states.ravel()), out), (good, states, np.empty((2, 4), np.float32)),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, TypeError, BufferError)):
+            kernel.multiplied(*wrong)
+    vector, rows, worth, room = (
+        np.ones(64, np.float32),
+        np.ones((5, 64), np.int8),
+        np.ones(5, np.float32),
+        np.empty(5, np.float32),
+    )
+    kernel.near(way, vector, rows, worth, room)
+    for wrong in (
+        (way, vector[:63].copy(), rows, worth, room), (way, vector, rows[:4], worth, room), (way, vector, rows, worth[:4], room),
+        (way, vector, rows, worth, room[:4]), (way, vector, rows.astype(np.int16), worth, room), ("", vector, rows, worth, room), (way, vector, rows, worth),
+        (way, np.ones(2048, np.float32), np.ones((5, 2048), np.int8), worth, room), (way, vector[:0], rows[:, :0], worth, room), (way, vector, rows, worth, still),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, TypeError, BufferError)):
+            kernel.near(*wrong)
+
+
+MADE_UP_CATALOG = """
+import json, random
+from toolcrib.retrieval.base import PlainDocument
+from toolcrib.retrieval.hybrid import HybridRetriever
+draw = random.Random(5)
+verbs = "find list send create delete convert translate book cancel read".split()
+things = "weather flights messages files tables currency recipes songs tickets invoices people images".split()
+said = "for a customer, by name, in a city, of today, as text, with a date, from a folder, to a friend".split(", ")
+made = [
+    PlainDocument(
+        key=f"t{number}", digest=f"d{number}", leaf=f"{draw.choice(verbs)}_{draw.choice(things)}", toolset=f"s{number % 20}",
+        description=" ".join(draw.choice((*verbs, *things, *said)) for _ in range(draw.randrange(3, 25))),
+        parameters=tuple(draw.sample(things, 2)), nested=draw.choice(said), aliases=(),
+    )
+    for number in range(900)
+]
+index = HybridRetriever().index(made)
+told = []
+for number in range(60):
+    asked = [f"{draw.choice(verbs)} the {draw.choice(things)} {draw.choice(said)}" for _ in range(1 + number % 4)]
+    found = index.search(", then I want to ".join(asked), limit=10)
+    told.append(([(hit.key, hit.score) for hit in found.hits], found.confidence, found.abstained))
+print(json.dumps(told))
+"""
+
+
+@compiled
+def test_a_whole_search_gives_the_same_with_the_kernel_and_without() -> None:
+    assert in_fresh_process(MADE_UP_CATALOG) == in_fresh_process(MADE_UP_CATALOG, TOOLCRIB_KERNEL="off")
+
+
 @compiled
 def test_searching_leaks_nothing() -> None:
     assert kernel is not None
@@ -987,7 +1107,17 @@ def test_searching_leaks_nothing() -> None:
             )
             kernel.add(segment, array, [(0, 1.0)])
             kernel.add_merged(segment, array, kernel.merge(segment, ((0, 1.0),), ((0, 0.5),)))
-        segment = watched = given = None
+            for way in kernel.ways():
+                held_matrix = kernel.matrix(way, 32, np.ones((64, 3), np.int8), array[:3], array[:3])
+                kernel.multiplied(held_matrix, np.ones((2, 64), np.float32), np.empty((2, 3), np.float32))
+                kernel.near(way, np.ones(32, np.float32), np.ones((50, 32), np.int8), array, np.empty(50, np.float32))
+                with suppress(ValueError):
+                    kernel.matrix(way, 32, np.ones((63, 3), np.int8), array[:3], array[:3])
+                with suppress(ValueError):
+                    kernel.multiplied(held_matrix, array, array)
+                with suppress(ValueError):
+                    kernel.near(way, array, np.ones(9, np.int8), array, array)
+        segment = watched = given = held_matrix = None
         gc.collect()
         assert tracemalloc.get_traced_memory()[0] - held < 2_000
     finally:
@@ -1054,7 +1184,16 @@ calls = [
     lambda: kernel.segment(sizes, terms, codes, None),
     lambda: kernel.merge(kernel.postings(50, *arrays), ((0, 1.0),), ((0, 0.5),)),
     lambda: kernel.best(scores, 9),
+    kernel.ways,
 ]
+if kernel.ways():
+    way, square, line = kernel.ways()[0], np.ones((32, 32), np.int8), np.ones(32, np.float32)
+    states, product = np.ones((40, 32), np.float32), np.empty((40, 32), np.float32)
+    held = kernel.matrix(way, 32, square, line, line)
+    calls += [
+        lambda: kernel.matrix(way, 32, square, line, line),
+        lambda: kernel.multiplied(held, states, product),
+    ]
 
 def tried(call, at):
     _testcapi.set_nomemory(at, at + 1)
@@ -1085,7 +1224,7 @@ print("all", len(calls))
 def test_memory_that_runs_out_anywhere_is_an_error_that_leaks_nothing() -> None:
     if not hasattr(pytest.importorskip("_testcapi"), "set_nomemory"):
         pytest.skip("this Python cannot pretend that its memory runs out")
-    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == "all 15"
+    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == f"all {18 if WAYS else 16}"
 
 
 def test_a_kernel_of_other_sources_is_not_used() -> None:

@@ -198,6 +198,8 @@ class Match(NamedTuple):
     """Sum over the words; gone rows have 0."""
     named: Mapping[int, int]
     """Rows whose name the query is, with the rank of that kind of name (`NAME_RANKS`)."""
+    translated: bool
+    """Whether words that mean the same were looked up beside it."""
 
     @property
     def mass(self) -> float:
@@ -261,7 +263,7 @@ class LexicalIndex:
     def match(self, query: str, also: Sequence[str] = ()) -> Match:
         """Scores every row for a query, and for words that mean the same as some of it."""
         words = self._weigher.words(" ".join((query, *also)) if also else query)
-        return Match(words=words, scores=self._sums(words), named=self._named(query))
+        return Match(words=words, scores=self._sums(words), named=self._named(query), translated=bool(also))
 
     def word_scores(self, text: str) -> Floats:
         """What the words of a text give to every row."""
