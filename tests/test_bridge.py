@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.bridge import Describe, Invocation, Search, unwrap
+from toolcrib.bridge import Describe, Invocation, Search, plain_invocation, unwrap
 from toolcrib.definitions import ModelCall
 from toolcrib.errors import CallError, InvalidCall
 from toolcrib.limits import ARGUMENTS_MAX_BYTES, NAMES_PER_DESCRIBE, QUERIES_PER_SEARCH
@@ -169,3 +170,40 @@ def test_changing_the_models_json_afterwards_changes_nothing() -> None:
     raw["name"] = "delete_everything"
     raw["arguments"] = {}
     assert (request.name, request.arguments) == ("forecast", {"city": "Rome"})
+
+
+@given(
+    st.sampled_from(["tool_call", "forecast", "one__echo"]),
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["name", "arguments", "x"]), inner, max_size=3)
+            | st.fixed_dictionaries({"name": st.sampled_from(["forecast", "a"]), "arguments": inner})
+        ),
+        max_leaves=8,
+    ),
+)
+def test_the_usual_call_is_read_as_any_other(name: str, arguments: Any) -> None:
+    plain = plain_invocation(name, arguments)
+    if plain is not None:
+        assert plain.encoded == orjson.dumps(plain.arguments)
+        try:
+            request = read(name, arguments)
+        except InvalidCall:
+            # Only a name can still be refused, and names are asked of `unwrap` once.
+            assert plain.route == "bridge" and not plain.name.strip()
+        else:
+            assert (request.name.strip(), request.arguments, request.route) == (
+                plain.name.strip(),
+                plain.arguments,
+                plain.route,
+            )
+
+
+def test_what_is_too_large_or_too_deep_is_not_the_usual_call() -> None:
+    deep: Any = {}
+    for _ in range(70):
+        deep = {"x": deep}
+    assert plain_invocation("forecast", deep) is None
+    assert plain_invocation("forecast", {"x": "y" * ARGUMENTS_MAX_BYTES}) is None

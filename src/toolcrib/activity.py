@@ -141,6 +141,8 @@ class Activity:
         self._noted: deque[Event | Passage] = deque()
         self._count = 0
         """Events in what was noted."""
+        self._most = keep
+        """From so many on, what was noted first can be let go."""
         self._sinks: list[Sink] = []
         self.dropped = 0
         """Events that a sink failed to take."""
@@ -159,7 +161,10 @@ class Activity:
 
     def record(self, event: Event) -> None:
         """Takes an event."""
-        self._note(event, 1)
+        self._noted.append(event)
+        self._count += 1
+        if self._count >= self._most:
+            self._forget()
         for sink in self._sinks:
             try:
                 sink(event)
@@ -180,18 +185,20 @@ class Activity:
         if self._sinks:
             for event in _events_of(passage):
                 self.record(event)
-        else:
-            self._note(passage, len(stages))
+            return
+        self._noted.append(passage)
+        self._count += len(stages)
+        if self._count >= self._most:
+            self._forget()
 
-    def _note(self, item: Event | Passage, count: int) -> None:
-        """Keeps what was noted, and as little of what came before as leaves enough events."""
+    def _forget(self) -> None:
+        """Lets go of what was noted first, and of as much as leaves enough events."""
         noted = self._noted
-        noted.append(item)
-        self._count += count
-        while self._count > self._keep:
+        while noted:
             oldest = noted[0]
             size = 1 if isinstance(oldest, Event) else len(oldest.stages)
             if self._count - size < self._keep:
+                self._most = self._keep + size
                 return
             noted.popleft()
             self._count -= size

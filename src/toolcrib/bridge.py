@@ -54,6 +54,8 @@ class Invocation(Struct, frozen=True, kw_only=True):
     name: str
     arguments: JsonObject
     route: Route
+    encoded: bytes | None = None
+    """The arguments as JSON, where somebody has written them already."""
 
 
 class Search(Struct, frozen=True, kw_only=True):
@@ -148,6 +150,27 @@ def unwrap(call: ModelCall, *, route: Route = "direct") -> Request:
     raise InvalidCall(
         f"There is no tool of that name. Did you mean {' or '.join(f'`{name}`' for name in BRIDGE_NAMES)}?"
     )
+
+
+def plain_invocation(name: str, arguments: Json) -> Invocation | None:
+    """What `unwrap` makes of a call that was read from JSON and has the usual shape; nothing for any other.
+
+    What the name of the tool may be is not asked: this is for names that `unwrap` has let pass before.
+    """
+    route: Route = "direct"
+    if name == TOOL_CALL:
+        if not isinstance(arguments, dict) or len(arguments) != 2:
+            return None
+        inner, arguments, route = arguments.get("name"), arguments.get("arguments"), "bridge"
+        if not isinstance(inner, str):
+            return None
+        name = inner
+    if not isinstance(arguments, dict):
+        return None
+    encoded = orjson.dumps(arguments)
+    if len(encoded) > ARGUMENTS_MAX_BYTES or encoded.count(b"{") + encoded.count(b"[") > ARGUMENTS_MAX_DEPTH:
+        return None
+    return Invocation(name=name, arguments=arguments, route=route, encoded=encoded)
 
 
 def read_arguments(value: Json) -> JsonObject:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from toolcrib.discovery import Discovery
 from toolcrib.errors import ConfigError, RequiredToolsMissing
 from toolcrib.execution.approval import ApprovalPolicy, Approvals, Approver
 from toolcrib.execution.dispatch import Dispatcher, Runner
+from toolcrib.execution.errands import Paths
 from toolcrib.execution.executor import Executor
 from toolcrib.execution.hooks import Checkpoint, Guardrail, Hook, Progress
 from toolcrib.execution.validation import Validator
@@ -32,6 +34,7 @@ from toolcrib.intake.freezing import name_of
 from toolcrib.intake.naming import nearest
 from toolcrib.intake.pins import LOCK_NAME, Drift, Offer
 from toolcrib.inventory import Inventory, Selection, Selector
+from toolcrib.limits import CACHE_CATALOGS
 from toolcrib.names import Names
 from toolcrib.retrieval.base import Retriever
 from toolcrib.scope import Scope
@@ -108,6 +111,8 @@ class Crib:
         self._selector = Selector(self.core)
         self._names: WeakKeyDictionary[Selection, Names] = WeakKeyDictionary()
         self._last_names: tuple[Selection, Names] | None = None
+        self._paths: OrderedDict[tuple[Scope, int], tuple[Scope, ApprovalPolicy | None, Paths]] = OrderedDict()
+        self._last_paths: tuple[Scope, ApprovalPolicy | None, Paths] | None = None
         self._sessions = 0
         self._closed = False
         for source in sources:
@@ -298,6 +303,23 @@ class Crib:
             names = self._names[selection] = Names.of(selection.visible, selection.catalog)
         self._last_names = (selection, names)
         return names
+
+    def paths_of(self, scope: Scope, policy: ApprovalPolicy | None) -> Paths:
+        """What was found out about calls in sessions with this scope and this policy."""
+        last = self._last_paths
+        if last is not None and last[0] is scope and last[1] is policy:
+            return last[2]
+        # The policy is kept with what belongs to it, so that no other one can have its identity.
+        key = (scope, id(policy))
+        entry = self._paths.get(key)
+        if entry is None:
+            entry = self._paths[key] = (scope, policy, Paths())
+            if len(self._paths) > CACHE_CATALOGS:
+                self._paths.popitem(last=False)
+        else:
+            self._paths.move_to_end(key)
+        self._last_paths = entry
+        return entry[2]
 
     def runner_of(self, tool: Tool) -> Runner:
         """The source that runs the tool."""

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from toolcrib.activity import Event, query_words
 from toolcrib.assembly import Assembly, Turn, build_turn
-from toolcrib.bridge import Describe, Invocation, Request, Search, search_for, unwrap
+from toolcrib.bridge import Describe, Invocation, Request, Search, plain_invocation, search_for, unwrap
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import DialectName, Json, JsonObject, ModelCall, Result, Route, Tool, json_chars, text_result
 from toolcrib.dialects import DIALECTS, read_call, require_dialect
@@ -23,6 +23,7 @@ from toolcrib.discovery import SearchAnswer
 from toolcrib.errors import CallError, ConfigError, InvalidArguments, RequiredToolsMissing
 from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.execution.dispatch import Exchange, Runner
+from toolcrib.execution.errands import Errand, Listener, Path
 from toolcrib.execution.executor import Done, Run, error_result
 from toolcrib.inventory import Selection
 from toolcrib.names import Names, not_available
@@ -79,6 +80,7 @@ class Session:
         self._children = 0
         self._looked = False
         """Whether every source was asked by an assembly, and nothing was searched since."""
+        self._paths = crib.paths_of(scope, policy)
 
     # What the model sees
 
@@ -155,6 +157,24 @@ class Session:
         answer = await self._answer(call, request)
         return Done(result=answer.result, tool=None, error=request if isinstance(request, CallError) else None)
 
+    def begin(self, call_id: str, name: str, arguments: Json, exchange: Exchange, listener: Listener) -> Errand | None:
+        """Begins what `relay` would run, if nothing but the answer has to be waited for; it is to be started then."""
+        crib, stock = self._crib, self._crib.stock
+        started = crib.clock()
+        stock.look()
+        invocation = plain_invocation(name, arguments)
+        path = None
+        if invocation is not None:
+            path = self._paths.find(invocation.name, invocation.route, stock.generation)
+        if path is None or invocation is None:
+            request = _unwrapped(ModelCall(id=call_id, name=name, arguments=arguments, dialect="mcp"))
+            if not isinstance(request, Invocation):
+                return None
+            path, invocation = self._find_path(request), request
+            if path is None:
+                return None
+        return crib.executor.begin(call_id, invocation, path, self, exchange, listener, started)
+
     def search(self, query: str | Sequence[str], *, limit: int | None = None) -> SearchAnswer:
         """What `tool_search` would answer, for code. Raises `CallError`."""
         return self._search(search_for((query,) if isinstance(query, str) else query, limit))
@@ -216,6 +236,17 @@ class Session:
         return crib.runner_of(tool)
 
     # Inside
+
+    def _find_path(self, invocation: Invocation) -> Path | None:
+        """The way of calls by this name, kept for the next ones."""
+        try:
+            tool = self.require_tool(invocation)
+            path = self._crib.executor.path(tool, self.require_granted(tool), self.policy)
+        except CallError:
+            return None
+        if path is not None:
+            self._paths.keep(invocation.name, invocation.route, self._crib.stock.generation, path)
+        return path
 
     def _selection(self) -> Selection:
         return self._crib.select(self.scope)

@@ -1,8 +1,10 @@
 """Deadlines: late work ends with a timeout, work in time costs nothing, and other cancellations stay what they are."""
 
 import asyncio
+from typing import Any
 
 import pytest
+from tests.fakes.memory_upstream import eventually
 
 from toolcrib.execution.deadlines import Deadlines
 
@@ -64,3 +66,43 @@ def test_the_same_deadlines_serve_one_event_loop_after_another() -> None:
         return False
 
     assert asyncio.run(late()) and asyncio.run(late())
+
+
+class Bounded:
+    """What has a deadline and is no task."""
+
+    due = 0.0
+
+    def __init__(self, ended: list[str], name: str) -> None:
+        self.ended = ended
+        self.name = name
+        self.takes_along: Bounded | None = None
+        self.entries: dict[Any, None] = {}
+
+    def expire(self) -> None:
+        self.ended.append(self.name)
+        if self.takes_along is not None:
+            self.takes_along.entries.pop(self.takes_along, None)
+
+
+async def test_what_is_no_task_is_told_that_it_is_late_unless_another_took_it_along() -> None:
+    deadlines, ended = Deadlines(), list[str]()
+    first, second, third = (Bounded(ended, name) for name in ("first", "second", "third"))
+    first.takes_along = second
+    for bounded in (first, second, third):
+        bounded.entries = deadlines.enter(bounded, 0.01, asyncio.get_running_loop())
+    await eventually(lambda: len(ended) == 2)
+    assert ended == ["first", "third"]
+
+
+async def test_what_begins_while_others_end_has_its_own_deadline() -> None:
+    deadlines, ended = Deadlines(), list[str]()
+    loop = asyncio.get_running_loop()
+
+    class Again(Bounded):
+        def expire(self) -> None:
+            super().expire()
+            deadlines.enter(Bounded(ended, "after"), 0.01, loop)
+
+    deadlines.enter(Again(ended, "before"), 0.01, loop)
+    await eventually(lambda: ended == ["before", "after"])

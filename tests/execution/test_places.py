@@ -55,3 +55,41 @@ async def test_a_place_that_comes_at_the_moment_of_leaving_goes_to_the_next() ->
     with pytest.raises(asyncio.CancelledError):
         await leaving
     await staying
+
+
+async def test_places_that_are_given_back_together_are_all_free_for_whoever_is_told() -> None:
+    first, second, third = Places(1), Places(1), Places(1)
+    assert first.take_with(second, third)
+    found: list[int] = []
+
+    class Next:
+        def accept(self) -> bool:
+            found.extend((second.free, third.free))
+            return True
+
+    first.line_up(Next())
+    first.give_with(second, third)
+    assert found == [1, 1]
+    assert first.free == 0
+    first.give_with(second, third)
+    assert (first.free, second.free, third.free) == (1, 2, 2)
+
+
+async def test_a_place_that_one_in_line_does_not_want_any_more_goes_to_the_next() -> None:
+    places, told = Places(1), list[str]()
+    assert places.take()
+
+    class InLine:
+        def __init__(self, name: str, *, wants: bool) -> None:
+            self.name = name
+            self.wants = wants
+
+        def accept(self) -> bool:
+            told.append(self.name)
+            return self.wants
+
+    places.line_up(InLine("left", wants=False))
+    places.line_up(InLine("stayed", wants=True))
+    places.give()
+    assert told == ["left", "stayed"]
+    assert places.free == 0

@@ -3,9 +3,12 @@
 import asyncio
 import socket
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.gateway.http_clients import Answer, HttpClient, Wire, client_of
 
 from toolcrib.gateway import http_connections
@@ -288,3 +291,53 @@ async def test_closing_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -
     assert task is not None
     await client.server.close()
     assert task.cancelled() and client.wire.aborted
+
+
+PIECES = [b"{}", b'{"a":1}', b"x" * 200, b""]
+HEADS = [
+    b"POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n",
+    b"POST /mcp HTTP/1.1\r\nHost: x\r\nX-Other: 1\r\ncontent-length:%d\r\n\r\n",
+    b"POST /mcp?q=1 HTTP/1.1\r\nHost: x\r\nContent-Length: %d \r\nAccept: */*\r\n\r\n",
+]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(HEADS), st.sampled_from(PIECES)), min_size=1, max_size=6),
+    st.lists(st.integers(1, 400), max_size=6),
+)
+def test_a_request_that_needs_no_parser_is_read_as_by_the_parser(
+    requests: list[tuple[bytes, bytes]], cuts: list[int]
+) -> None:
+    class Noting:
+        def __init__(self) -> None:
+            self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
+
+        def open(self, head: Head) -> Take:
+            head.cleared = True
+
+            def take(body: bytes, reply: Reply) -> None:
+                fields = {name: value for name, value in head.headers.items() if name != "content-length"}
+                self.seen.append((head.method, head.path, fields, body))
+                reply.send(200, b"{}")
+
+            return take
+
+    def read(messages: list[bytes], *, together: bool, cuts: list[int]) -> tuple[Any, int]:
+        app = Noting()
+        client = HttpClient(app)
+        for message in messages:
+            if not together:
+                client = HttpClient(app)
+            places = sorted({0, len(message), *(cut for cut in cuts if cut < len(message))})
+            for start, end in pairwise(places):
+                client.feed(message[start:end])
+        return app.seen, client.wire.data.count(b"HTTP/1.1 200 OK")
+
+    async def both() -> None:
+        messages = [head % len(body) + body for head, body in requests]
+        apart, _ = read(messages, together=False, cuts=[])
+        assert len(apart) == len(messages)
+        for pieces in ([], cuts):
+            assert read(messages, together=True, cuts=pieces) == (apart, len(messages))
+
+    asyncio.run(both())

@@ -16,7 +16,9 @@ from toolcrib.sources.json_rpc import (
     read_envelope,
     read_error,
     read_object,
+    read_plain,
     require_distinct_keys,
+    result_body,
     result_line,
     visible,
 )
@@ -185,3 +187,51 @@ def test_an_error_of_any_shape_can_be_read(raw: bytes):
 
 def test_control_characters_are_written_out():
     assert visible("a\tb\u202e") == "a\\x09b\\x202e"
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"jsonrpc": st.sampled_from(["2.0", "1.0"]), "id": st.integers() | st.text(max_size=3) | st.none()},
+        optional={"method": st.text(max_size=5) | st.just("tools/call"), "params": _VALUES, "more": _VALUES},
+    ),
+    st.sampled_from([(",", ":"), (", ", ": ")]),
+    st.booleans(),
+    st.integers(0, 3),
+)
+def test_a_plain_request_is_read_in_one_go_as_in_three(message: dict[str, object], signs, ascii_only: bool, cut: int):
+    data = json.dumps(message, separators=signs, ensure_ascii=ascii_only).encode()
+    data = data[:-cut] if cut == 3 else data.replace(b'"id"', b'"method"') if cut == 2 else data
+    plain = read_plain(data)
+    if plain is not None:
+        envelope = read_envelope(data)
+        params = read_object(envelope.params)
+        require_distinct_keys(data, envelope, params)
+        assert plain == (envelope.id, envelope.method, params)
+
+
+@pytest.mark.requirement("A10")
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"jsonrpc":"2.0","id":1,"id":2,"method":"x","params":{}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":{"b":1,"b":2}}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":1,"\\u0061":2}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":1,"\\u0061":2},"b":3}',
+        b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":":","a":1}}',
+    ],
+)
+def test_a_request_that_names_a_key_twice_is_not_plain(data: bytes):
+    assert read_plain(data) is None
+
+
+@given(st.integers(-(2**64), 2**64) | st.text(max_size=8))
+def test_an_answer_carries_the_id_that_was_sent(identifier: int | str):
+    assert json.loads(result_line(identifier, b"{}")) == {"jsonrpc": "2.0", "id": identifier, "result": {}}
+    assert result_line(identifier, b"{}") == result_body(identifier, b"{}") + b"\n"

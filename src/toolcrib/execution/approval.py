@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Protocol
 
-from toolcrib.definitions import Call, Fingerprint, canonical_json, fingerprint_of
+from toolcrib.definitions import Call, Fingerprint, Tool, canonical_json, fingerprint_of
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, CallError
 from toolcrib.execution.dispatch import Exchange
 from toolcrib.limits import APPROVAL_TTL_S, APPROVALS_PENDING
@@ -73,16 +73,20 @@ class ApprovalPolicy:
 
     def decide(self, call: Call) -> tuple[Verdict, str]:
         """The verdict, and the rule that gave it. `*` counts where nothing else matches; else the strictest."""
-        if not self.rules and call.tool.traits.destructive is not True:
+        return self.decide_on(call.tool)
+
+    def decide_on(self, tool: Tool) -> tuple[Verdict, str]:
+        """The verdict on all calls of a tool: the arguments have no part in it."""
+        if not self.rules and tool.traits.destructive is not True:
             return self.default, "default"
-        name, full = call.tool.name, f"{call.tool.toolset}/{call.tool.name}"
+        name, full = tool.name, f"{tool.toolset}/{tool.name}"
         matches: list[tuple[Verdict, str]] = [
             (verdict, pattern)
             for pattern, verdict in self.rules.items()
             if fnmatchcase(name, pattern) or fnmatchcase(full, pattern)
         ]
         specific = [match for match in matches if match[1] != "*"] or matches or [(self.default, "default")]
-        if call.tool.traits.destructive is True:
+        if tool.traits.destructive is True:
             specific.append((self.destructive, "destructive"))
         return max(specific, key=lambda match: _STRICTNESS[match[0]])
 
@@ -136,6 +140,10 @@ class Approvals:
                 detail=f"denied by rule {rule!r} of {where}",
             )
         return ApprovalRequest(call=call, binding=binding_of(call), rule=rule, where=where, exchange=exchange)
+
+    def allows(self, tool: Tool, *, own: ApprovalPolicy | None = None) -> bool:
+        """Whether all calls of the tool may run without anybody being asked, under the policy of this moment."""
+        return self.policy.decide_on(tool)[0] == "allow" and (own is None or own.decide_on(tool)[0] == "allow")
 
     async def ask(self, request: ApprovalRequest) -> None:
         """Returns if somebody agrees, or has agreed. Raises `ApprovalDenied` or `ApprovalRequired`."""

@@ -7,6 +7,17 @@ with `TimeoutError`; a cancellation from elsewhere stays one.
 
 import asyncio
 from types import TracebackType
+from typing import Protocol
+
+
+class Bounded(Protocol):
+    """What has a time to end in."""
+
+    due: float
+
+    def expire(self) -> None:
+        """Ends it: it is late."""
+        ...
 
 
 class Deadline:
@@ -61,6 +72,18 @@ class Deadlines:
             lane.set_timer(deadline.due)
         return deadline
 
+    def enter(self, bounded: Bounded, seconds: float, loop: asyncio.AbstractEventLoop) -> dict[Bounded, None]:
+        """Bounds what is no task; whoever ends in time takes itself out of what is returned."""
+        lane = self._lanes.get(seconds)
+        if lane is None or lane.loop is not loop:
+            lane = self._lanes[seconds] = _Lane(loop)
+        bounded.due = due = loop.time() + seconds
+        entries = lane.entries
+        entries[bounded] = None
+        if not lane.is_set:
+            lane.set_timer(due)
+        return entries
+
 
 class _Lane:
     """Deadlines of one length, the earliest first."""
@@ -69,7 +92,7 @@ class _Lane:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.entries: dict[Deadline, None] = {}
+        self.entries: dict[Bounded, None] = {}
         self.is_set = False
         """Whether a timer runs: at least as early as the first deadline is due."""
 
@@ -80,11 +103,17 @@ class _Lane:
 
     def _ring(self) -> None:
         """Ends what is due, and sets the timer for the next; the clock may be a hair early."""
-        self.is_set = False
         now = self.loop.time() + 0.001
-        for deadline in tuple(self.entries):
+        entries = self.entries
+        for deadline in tuple(entries):
+            if deadline not in entries:  # one that ended let it end too
+                continue
             if deadline.due > now:
                 self.set_timer(deadline.due)
                 return
-            del self.entries[deadline]
+            del entries[deadline]
             deadline.expire()
+        # What began while others ended has set no timer.
+        self.is_set = False
+        if entries:
+            self.set_timer(next(iter(entries)).due)

@@ -4,15 +4,16 @@ At most so many calls run at once in the process, in one toolset and in one sess
 nor a hanging server takes everything. A source may throw whatever it likes: here it becomes an answer.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from typing import Literal, Protocol
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from toolcrib.definitions import Call, JsonObject, Result
+from toolcrib.definitions import Call, JsonObject, Result, Tool
 from toolcrib.errors import CallError, DeadlineExceeded, SourceUnavailable, TooBusy, ToolFailed
-from toolcrib.execution.deadlines import Deadlines
+from toolcrib.execution.deadlines import Bounded, Deadlines
 from toolcrib.execution.places import Places
 from toolcrib.limits import QUEUE_WAIT_S
 from toolcrib.settings import LimitSettings
@@ -55,6 +56,11 @@ class Exchange(Protocol):
         ...
 
     @property
+    def is_bare(self) -> bool:
+        """Whether the caller sent nothing along: no `_meta`, no answers."""
+        ...
+
+    @property
     def wants_progress(self) -> bool:
         """Whether the caller asked to be told how far the call has come."""
         ...
@@ -92,14 +98,80 @@ class Runner(Protocol):
         ...
 
 
+class Slot(Protocol):
+    """Where an answer is put: a future, or what stands for one."""
+
+    def done(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+        ...
+
+    def set_result(self, result: bytes, /) -> None:
+        """Takes the answer."""
+        ...
+
+    def set_exception(self, exception: Exception, /) -> None:
+        """Takes the reason why there is none."""
+        ...
+
+
+class Sent(Protocol):
+    """A call that was sent."""
+
+    def forget(self) -> None:
+        """It has ended: an answer that comes now is a stray one."""
+        ...
+
+    def abandon(self) -> None:
+        """Tells whoever runs it that nobody waits any more."""
+        ...
+
+
+class Sender:
+    """A source that can send a call without anybody waiting in it; it reports by the exchange alone."""
+
+    def prepare(self, tool: Tool) -> object:
+        """What calls of a tool have in common, as `send` wants to have it."""
+        raise NotImplementedError
+
+    def send(
+        self,
+        call: Call,
+        prepared: Any,  # noqa: ANN401 - its own
+        encoded: bytes | None,
+        exchange: Exchange,
+        slot: Slot,
+    ) -> Sent | None:
+        """Sends the call; nothing if that takes more than sending. May raise anything.
+
+        `encoded` are the arguments as JSON, where somebody has written them already.
+        """
+        raise NotImplementedError
+
+    def receive(self, sent: Any, answer: bytes) -> bool | Coroutine[Any, Any, Result]:  # noqa: ANN401 - its own `Sent`
+        """Whether the answer to a call, a result as MCP JSON, says that it failed; or the way to another result.
+
+        May raise anything.
+        """
+        raise NotImplementedError
+
+    def explain(self, error: Exception) -> Exception:
+        """What `call` would raise for what came in place of an answer."""
+        raise NotImplementedError
+
+    async def call(self, call: Call, context: CallContext) -> Result:
+        """Runs the tool. May raise anything."""
+        raise NotImplementedError
+
+
 class Dispatcher:
     """Runs calls within limits."""
 
     def __init__(self, limits: LimitSettings) -> None:
         self._limits = limits
-        self._all = Places(limits.concurrency_global)
+        self.everybody = Places(limits.concurrency_global)
+        """The places of the whole process."""
         self._toolsets: dict[str, Places] = {}
-        self._deadlines = Deadlines()
+        self.deadlines = Deadlines()
 
     def session_places(self) -> Places:
         """The places of one session; it passes them with each of its calls."""
@@ -115,42 +187,62 @@ class Dispatcher:
     ) -> Result:
         """The tool's result. Raises `CallError`."""
         # A call needs a place in the session, in the toolset and in the process, the narrowest first.
-        tool = call.tool
-        toolset, everybody = self._toolsets.get(tool.toolset) or self._places_of(tool.toolset), self._all
+        toolset, everybody = self.toolset_places(call.tool.toolset), self.everybody
         if not places.take_with(toolset, everybody):
             await self._queue(call, (places, toolset, everybody))
-        deadline_s = tool.traits.deadline_s or self._limits.call_deadline_s
+        deadline_s = self.deadline_of(call.tool)
         context = CallContext(deadline_s=deadline_s, report=report, principal=call.principal, exchange=exchange)
         try:
-            with self._deadlines.within(deadline_s):
+            with self.deadlines.within(deadline_s):
                 return await runner.call(call, context)
         except CallError:
             raise
-        except TimeoutError:
-            raise DeadlineExceeded(
-                f"`{call.tool.name}` did not answer within {deadline_s:g} s. "
-                "It may still have an effect; look before you try again."
-            ) from None
-        except SourceUnavailable as error:
-            raise ToolFailed(f"`{call.tool.name}` cannot be reached now: {error}", detail=str(error)) from None
         except Exception as error:
-            # The model reads one line, the feed has the reason; the rest is for whoever debugs the tool.
-            logger.debug("a tool failed", extra={"tool": call.tool.name}, exc_info=True)
-            raise ToolFailed(f"`{call.tool.name}` failed: {_describe(error)}", detail=repr(error)) from None
+            raise self.failure(call, error) from None
         finally:
             places.give()
             toolset.give()
             everybody.give()
 
-    def _places_of(self, toolset: str) -> Places:
-        places = self._toolsets[toolset] = Places(self._limits.concurrency_per_toolset)
+    def toolset_places(self, toolset: str) -> Places:
+        """The places of a toolset."""
+        places = self._toolsets.get(toolset)
+        if places is None:
+            places = self._toolsets[toolset] = Places(self._limits.concurrency_per_toolset)
         return places
+
+    def deadline_of(self, tool: Tool) -> float:
+        """Seconds that a call may take."""
+        return tool.traits.deadline_s or self._limits.call_deadline_s
+
+    def failure(self, call: Call, error: Exception) -> CallError:
+        """What is answered when a source threw this."""
+        if isinstance(error, CallError):
+            return error
+        if isinstance(error, TimeoutError):
+            return DeadlineExceeded(
+                f"`{call.tool.name}` did not answer within {self.deadline_of(call.tool):g} s. "
+                "It may still have an effect; look before you try again."
+            )
+        if isinstance(error, SourceUnavailable):
+            return ToolFailed(f"`{call.tool.name}` cannot be reached now: {error}", detail=str(error))
+        # The model reads one line, the feed has the reason; the rest is for whoever debugs the tool.
+        logger.debug("a tool failed", extra={"tool": call.tool.name}, exc_info=error)
+        return ToolFailed(f"`{call.tool.name}` failed: {_describe(error)}", detail=repr(error))
+
+    def bound_wait(self, waiting: Bounded, loop: asyncio.AbstractEventLoop) -> dict[Bounded, None]:
+        """Bounds the time in line of what is no task."""
+        return self.deadlines.enter(waiting, QUEUE_WAIT_S, loop)
+
+    def too_busy(self, call: Call) -> TooBusy:
+        """What is answered when there was no place in time."""
+        return TooBusy(f"Too many calls are under way; `{call.tool.name}` was not run. Try again later.")
 
     async def _queue(self, call: Call, wanted: Iterable[Places]) -> None:
         """Takes one place after the other, waiting for each. Raises `TooBusy`."""
         held: list[Places] = []
         try:
-            with self._deadlines.within(QUEUE_WAIT_S):
+            with self.deadlines.within(QUEUE_WAIT_S):
                 for place in wanted:
                     if not place.take():
                         await place.wait()
@@ -159,8 +251,7 @@ class Dispatcher:
             for place in held:
                 place.give()
             if isinstance(error, TimeoutError):
-                text = f"Too many calls are under way; `{call.tool.name}` was not run. Try again later."
-                raise TooBusy(text) from None
+                raise self.too_busy(call) from None
             raise
 
 

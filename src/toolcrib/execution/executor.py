@@ -17,7 +17,8 @@ from toolcrib.bridge import Invocation
 from toolcrib.definitions import Call, Json, JsonObject, Result, Tool, json_chars, text_result
 from toolcrib.errors import CallError, DeadlineExceeded, ToolFailed
 from toolcrib.execution.approval import ApprovalPolicy, ApprovalRequest, Approvals
-from toolcrib.execution.dispatch import Dispatcher, Exchange, Runner
+from toolcrib.execution.dispatch import Dispatcher, Exchange, Runner, Sender
+from toolcrib.execution.errands import Errand, Listener, Path
 from toolcrib.execution.hooks import (
     Checkpoint,
     Guardrail,
@@ -118,10 +119,10 @@ class Executor:
     ) -> None:
         self._activity = activity
         self._approvals = approvals
-        self._dispatcher = dispatcher
+        self.dispatcher = dispatcher
         self._validator = validator
         self._clock = clock
-        self._result_max_chars = result_max_chars
+        self.result_max_chars = result_max_chars
         self._guardrails = tuple(guardrails)
         self._hooks = tuple(hooks)
         self._checkpoints = tuple(checkpoints)
@@ -138,6 +139,8 @@ class Executor:
             ("limits", self._limit),
             ("hooks_after", self._after if hooks else _pass),
         )
+        self._plain = None if guardrails or hooks or checkpoints else self.stages
+        """The stages, if nobody has put anything between them."""
 
     async def run(self, run: Run) -> Done:
         """Takes one call through the stages. Never raises for what the call did; cancellation passes."""
@@ -167,9 +170,7 @@ class Executor:
         except CallError as error:
             if passed:
                 self._activity.note_stages(run.traced, passed, "ok", shown)
-            outcome: Outcome = "failed" if isinstance(error, ToolFailed | DeadlineExceeded) else "refused"
-            self._record(run, stage, outcome, started, error=error)
-            return self._finish(run, (), error_result(error), started, outcome, error)
+            return self._failed(run, stage, started, error)
         except BaseException as error:
             if passed:
                 self._activity.note_stages(run.traced, passed, "ok", shown)
@@ -178,6 +179,95 @@ class Executor:
             raise
         result = run.result or run.answered
         return self._finish(run, passed, result, started, "failed" if result.is_error else "ok", None, shown)
+
+    def path(self, tool: Tool, runner: Runner, policy: ApprovalPolicy | None) -> Path | None:
+        """The way of all calls of a tool in a session with this policy, if nothing stands in it."""
+        if self.stages is not self._plain or not isinstance(runner, Sender):
+            return None
+        if not self._approvals.allows(tool, own=policy):
+            return None
+        return Path(
+            tool,
+            runner,
+            runner.prepare(tool),
+            self._validator.check_of(tool),
+            self._approvals.policy,
+            self.dispatcher.toolset_places(tool.toolset),
+            self.dispatcher.deadline_of(tool),
+        )
+
+    def begin(
+        self,
+        call_id: str,
+        invocation: Invocation,
+        path: Path,
+        holder: Holder,
+        exchange: Exchange,
+        listener: Listener,
+        started: float,
+    ) -> Errand | None:
+        """Takes a call as far as its place in line, if nothing has to be waited for or told before that.
+
+        The stages are those of `run`. Where one of them has more to do than to let the call pass, nothing has happened
+        yet, and the call belongs to `run`.
+        """
+        if self.stages is not self._plain or path.policy is not self._approvals.policy:
+            return None
+        clock = self._clock
+        tool, arguments, route, principal = path.tool, invocation.arguments, invocation.route, holder.principal
+        scoped = clock()
+        if path.fits is not None and not path.fits(arguments):
+            return None
+        since = clock()
+        trace = Trace(
+            session=holder.id, principal=principal, call_id=call_id, tool=tool.name, toolset=tool.toolset, route=route
+        )
+        stages = (
+            ("scope", scoped - started), ("validate", since - scoped), _NO_GUARDRAILS, _NO_HOOKS, _NO_APPROVAL,
+            _NO_CHECKPOINT,
+        )  # fmt: skip
+        self._activity.note_stages(trace, stages)
+        call = Call(id=call_id, tool=tool, arguments=arguments, route=route, principal=principal)
+        return Errand(self, path, holder, invocation, call, exchange, trace, listener, started, since)
+
+    def finish(self, errand: Errand, result: Result) -> Done:
+        """What became of a call that was answered."""
+        clock = self._clock
+        now = clock()
+        dispatched = (DISPATCH, now - errand.since)
+        shown = self._shown(errand.call.arguments)
+        try:
+            limited = limit_result(result, max_chars=self.result_max_chars)
+        except BaseException:
+            self._activity.note_stages(errand.trace, (dispatched,), "ok", shown)
+            raise
+        outcome: Outcome = "failed" if limited.is_error else "ok"
+        end = clock()
+        stages = (dispatched, ("limits", end - now), _NO_HOOKS_AFTER, (DONE, end - errand.started))
+        tokens = estimate_tokens(_chars(limited))
+        self._activity.note_stages(errand.trace, stages, outcome, shown, tokens, limited.code)
+        return Done(result=limited, tool=errand.call.tool)
+
+    def note_answer(self, errand: Errand, encoded: bytes, outcome: Outcome) -> None:
+        """Tells the feed of a call whose result is within all limits."""
+        now = self._clock()
+        arguments = errand.call.arguments
+        shown = arguments if self._show_values else shape_of(arguments)
+        stages = ((DISPATCH, now - errand.since), _NO_LIMITS, _NO_HOOKS_AFTER, (DONE, now - errand.started))
+        self._activity.note_stages(errand.trace, stages, outcome, shown, estimate_tokens(len(encoded)))
+
+    def fail(self, errand: Errand, error: CallError) -> Done:
+        """What became of a call that was refused or failed on the way."""
+        return self._failed(_run_of(errand), DISPATCH, errand.started, error)
+
+    def note_cancelled(self, errand: Errand) -> None:
+        """Tells the feed that nobody wanted a call any more."""
+        self._record(_run_of(errand), DISPATCH, "failed", errand.started, reason="cancelled")
+
+    def _failed(self, run: Run, stage: str, started: float, error: CallError) -> Done:
+        outcome: Outcome = "failed" if isinstance(error, ToolFailed | DeadlineExceeded) else "refused"
+        self._record(run, stage, outcome, started, error=error)
+        return self._finish(run, (), error_result(error), started, outcome, error)
 
     def _scope(self, run: Run) -> Run:
         invocation, holder = run.invocation, run.holder
@@ -239,13 +329,13 @@ class Executor:
                     self._activity.dropped += 1
 
         return structs.replace(
-            run, result=await self._dispatcher.run(runner, call, report, run.holder.places, run.exchange)
+            run, result=await self.dispatcher.run(runner, call, report, run.holder.places, run.exchange)
         )
 
     def _limit(self, run: Run) -> Run:
         result, notes = run.result or run.answered, (run.call or run.bound).notes
         noted = note_repairs(result, notes) if notes else result
-        limited = limit_result(noted, max_chars=self._result_max_chars)
+        limited = limit_result(noted, max_chars=self.result_max_chars)
         return run if limited is run.result else structs.replace(run, result=limited)
 
     async def _after(self, run: Run) -> Run:
@@ -311,6 +401,23 @@ class Executor:
                 at=self._activity.now(),
             )
         )
+
+
+_NO_GUARDRAILS, _NO_HOOKS, _NO_CHECKPOINT = ("guardrails", 0.0), ("hooks", 0.0), ("checkpoint", 0.0)
+_NO_APPROVAL, _NO_LIMITS, _NO_HOOKS_AFTER = ("approval", 0.0), ("limits", 0.0), ("hooks_after", 0.0)
+
+
+def _run_of(errand: Errand) -> Run:
+    """The errand as the value that stages take."""
+    call = errand.call
+    return Run(
+        id=call.id,
+        invocation=errand.invocation,
+        holder=errand.holder,
+        exchange=errand.exchange,
+        call=call,
+        trace=errand.trace,
+    )
 
 
 def _pass(run: Run) -> Run:

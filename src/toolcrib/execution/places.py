@@ -6,6 +6,15 @@ loop. A place that is given back goes to whoever waited longest and is never fre
 
 import asyncio
 from collections import deque
+from typing import Protocol
+
+
+class Turn(Protocol):
+    """Somebody in line."""
+
+    def accept(self) -> bool:
+        """Takes the place that has become free. Whether it is still wanted."""
+        ...
 
 
 class Places:
@@ -15,7 +24,7 @@ class Places:
 
     def __init__(self, count: int) -> None:
         self._free = count
-        self._line: deque[asyncio.Future[None]] = deque()
+        self._line: deque[Turn] = deque()
 
     @property
     def free(self) -> int:
@@ -38,26 +47,67 @@ class Places:
         third._free -= 1
         return True
 
+    def take_both(self, second: "Places") -> bool:
+        """Takes a place here and in another, if both have one free."""
+        if self._free <= 0 or second._free <= 0:
+            return False
+        self._free -= 1
+        second._free -= 1
+        return True
+
+    def give_with(self, second: "Places", third: "Places") -> None:
+        """Gives a place back here and in two others; here last, so that whoever gets it finds the others free."""
+        if third._line:
+            third.give()
+        else:
+            third._free += 1
+        if second._line:
+            second.give()
+        else:
+            second._free += 1
+        if self._line:
+            self.give()
+        else:
+            self._free += 1
+
     async def wait(self) -> None:
         """Takes a place as soon as one is free and nobody waited longer."""
         if self.take():
             return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._line.append(turn)
+        came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._line.append(_Sleeper(came))
         try:
-            await turn
+            await came
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if came.done() and not came.cancelled():
                 # The place came at the moment of leaving: the next one in line has it.
                 self.give()
             raise
+
+    def line_up(self, turn: Turn) -> None:
+        """Has somebody told when a place is free and nobody waited longer."""
+        self._line.append(turn)
 
     def give(self) -> None:
         """Gives a place back."""
         line = self._line
         while line:
-            turn = line.popleft()
-            if not turn.done():
-                turn.set_result(None)
+            if line.popleft().accept():
                 return
         self._free += 1
+
+
+class _Sleeper:
+    """A task in line."""
+
+    __slots__ = ("_came",)
+
+    def __init__(self, came: "asyncio.Future[None]") -> None:
+        self._came = came
+
+    def accept(self) -> bool:
+        """Wakes the task, unless it has left."""
+        if self._came.done():
+            return False
+        self._came.set_result(None)
+        return True

@@ -7,8 +7,9 @@ unusable.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, cast
 
@@ -48,17 +49,28 @@ class Validator:
 
     def check(self, tool: Tool, arguments: JsonObject) -> Checked:
         """The arguments to run with. Raises `InvalidArguments` with what is wrong, where, and the schema."""
-        compiled = self._compile(tool.schema)
-        # How deep the arguments are matters only to a schema that leads back into itself.
-        if compiled is None or not compiled.work.allows(_depth(arguments) if compiled.work.recursions > 1 else 1):
+        if self.fits(tool, arguments):
             return Checked(arguments=arguments)
-        validator = compiled.validator
-        if validator.is_valid(arguments):
-            return Checked(arguments=arguments)
+        validator = cast("_Compiled", self._compile(tool.schema)).validator
         repaired, notes = _repair(arguments, tool.parameters)
         if notes and validator.is_valid(repaired):
             return Checked(arguments=repaired, notes=notes)
         raise self._refusal(tool, validator, arguments)
+
+    def fits(self, tool: Tool, arguments: JsonObject) -> bool:
+        """Whether `check` would let the arguments pass as they are, or has nothing to check them by."""
+        compiled = self._compile(tool.schema)
+        # How deep the arguments are matters only to a schema that leads back into itself.
+        if compiled is None or not compiled.work.allows(_depth(arguments) if compiled.work.recursions > 1 else 1):
+            return True
+        return compiled.validator.is_valid(arguments)
+
+    def check_of(self, tool: Tool) -> Callable[[JsonObject], bool] | None:
+        """What `fits` asks of the tool's arguments, for whoever checks them often; nothing if it asks nothing."""
+        compiled = self._compile(tool.schema)
+        if compiled is None or not compiled.work.allows(1):
+            return None
+        return partial(self.fits, tool) if compiled.work.recursions > 1 else compiled.validator.is_valid
 
     def is_checkable(self, tool: Tool) -> bool:
         """Whether the tool's arguments can be checked at all."""

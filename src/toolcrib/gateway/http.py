@@ -29,7 +29,7 @@ from toolcrib.gateway.auth import Failures, TokenFile
 from toolcrib.gateway.changes import ChangeFeed
 from toolcrib.gateway.envelope import require_envelope
 from toolcrib.gateway.http_connections import HttpServer, Take
-from toolcrib.gateway.http_replies import STATUS, Reply
+from toolcrib.gateway.http_replies import FAILURE, STATUS, Reply
 from toolcrib.gateway.http_sessions import HttpSession, HttpSessions
 from toolcrib.gateway.http_wire import Head, Refused
 from toolcrib.gateway.profiles import Principal
@@ -48,10 +48,13 @@ from toolcrib.sources.json_rpc import (
     Envelope,
     Identifier,
     RpcError,
+    error_line,
     read_envelope,
     read_error,
     read_object,
+    read_plain,
     require_distinct_keys,
+    result_body,
 )
 from toolcrib.sources.mcp_headers import Mirror, decode_value, mirrors_of, require_matching
 
@@ -155,21 +158,58 @@ class HttpApp:
     def _post(self, head: Head, principal: Principal, body: bytes, reply: Reply) -> None:
         identifier: Identifier | None = None
         try:
+            request = read_plain(body)
+            if request is not None and request[1] == "tools/call":
+                identifier = request[0]
+                if self._call(head, principal, identifier, request[2], reply):
+                    return
             envelope = read_envelope(body)
             if isinstance(envelope.id, (int, str)):
                 identifier = envelope.id
             params = read_object(envelope.params)
             require_distinct_keys(body, envelope, params)
-            meta = params.get("_meta")
-            version = head.headers.get("mcp-protocol-version")
-            if version == MODERN_VERSION or (meta is not None and isinstance(meta, Mapping) and META_VERSION in meta):
+            if _is_modern(head, params):
                 self._modern(head, principal, envelope, identifier, params, reply)
             else:
                 self._legacy(head.headers, principal, envelope, identifier, params, reply)
         except RpcError as error:
             reply.send_error(STATUS.get(error.code, 400), error, identifier)
 
+    def _call(self, head: Head, principal: Principal, identifier: Identifier, params: JsonObject, reply: Reply) -> bool:
+        """Whether a call of a tool is under way, without a task; if not, it is taken like any other request."""
+        headers = head.headers
+        session: HttpSession | None = None
+        if _is_modern(head, params):
+            client = self._stateless(head, principal, "tools/call", params)
+        else:
+            session = self._session(headers, principal)
+            client = session.client
+            version = headers.get("mcp-protocol-version")
+            if version is not None and version not in LEGACY_VERSIONS:
+                return False
+        asked = _Asked(reply, session)
+        errand = self._gateway.begin(client, params, ClientExchange(client, params, reply), asked, identifier)
+        if errand is None:
+            return False
+        reply.errand = errand
+        if session is not None:
+            session.running[identifier] = errand
+        errand.start()
+        return True
+
     # The stateless era
+
+    def _stateless(self, head: Head, principal: Principal, method: str, params: JsonObject) -> Client:
+        """The client of one request that says everything about itself. Raises `RpcError`."""
+        _require_routing(head, method, params)
+        require_envelope(params)
+        meta = cast("JsonObject", params["_meta"])
+        client = self._gateway.open_client(
+            principal, "modern", version=MODERN_VERSION, capabilities=cast("JsonObject", meta[META_CAPABILITIES])
+        )
+        if method == "tools/call":
+            self._require_params(client, params, head.headers)
+        return client
 
     def _modern(
         self,
@@ -188,14 +228,7 @@ class HttpApp:
             return
         if identifier is None:
             raise RpcError(INVALID_REQUEST, "`id` must be a number or a text.")
-        _require_routing(head, method, params)
-        require_envelope(params)
-        meta = cast("JsonObject", params["_meta"])
-        client = self._gateway.open_client(
-            principal, "modern", version=MODERN_VERSION, capabilities=cast("JsonObject", meta[META_CAPABILITIES])
-        )
-        if method == "tools/call":
-            self._require_params(client, params, head.headers)
+        client = self._stateless(head, principal, method, params)
         if method == "subscriptions/listen":
             work = self._changes.serve(client, identifier, params, reply.push)
         else:
@@ -250,7 +283,8 @@ class HttpApp:
     async def _cancellable(
         self, session: HttpSession, identifier: Identifier, method: str, params: JsonObject, reply: Reply
     ) -> bytes:
-        session.running[identifier] = cast("asyncio.Task[object]", reply.task)
+        if reply.task is not None:
+            session.running[identifier] = reply.task
         exchange = ClientExchange(session.client, params, reply)
         try:
             return await self._gateway.answer(session.client, method, params, exchange)
@@ -260,8 +294,7 @@ class HttpApp:
                 raise RpcError(INVALID_REQUEST, "The request was cancelled.") from None
             raise
         finally:
-            session.running.pop(identifier, None)
-            session.cancelled.discard(identifier)
+            session.forget(identifier)
 
     def _notified(self, session: HttpSession, method: str, params: JsonObject) -> None:
         if method == "notifications/cancelled":
@@ -289,6 +322,54 @@ class HttpApp:
         if session is None:
             raise Refused(404, "There is no such session.")
         return session
+
+
+class _Asked:
+    """A call of a tool that an HTTP client waits for."""
+
+    __slots__ = ("_reply", "_session")
+
+    def __init__(self, reply: Reply, session: HttpSession | None) -> None:
+        self._reply = reply
+        self._session = session
+        """Of an old client: a modern one has none."""
+
+    def answered(self, key: Identifier, result: bytes) -> None:
+        """Sends the result."""
+        if self._session is not None:
+            self._session.forget(key)
+        self._reply.conclude(200, result_body(key, result))
+
+    def refused(self, key: Identifier, error: RpcError) -> None:
+        """Sends the error."""
+        status = 200 if self._session is not None else STATUS.get(error.code, 200)
+        self._end(key, status, error)
+
+    def crashed(self, key: Identifier) -> None:
+        """Says that the gateway failed."""
+        self._end(key, 500, FAILURE)
+
+    def dropped(self, key: Identifier) -> None:
+        """The call was cancelled: by the client's own word it gets an answer that nobody waits for."""
+        if self._session is not None and key in self._session.cancelled:
+            self.refused(key, RpcError(INVALID_REQUEST, "The request was cancelled."))
+            return
+        if self._session is not None:
+            self._session.forget(key)
+        self._reply.break_off()
+
+    def _end(self, key: Identifier, status: int, error: RpcError) -> None:
+        if self._session is not None:
+            self._session.forget(key)
+        self._reply.conclude(status, error_line(key, error).rstrip())
+
+
+def _is_modern(head: Head, params: JsonObject) -> bool:
+    """Whether a request speaks the stateless protocol, by its header or by its body."""
+    if head.headers.get("mcp-protocol-version") == MODERN_VERSION:
+        return True
+    meta = params.get("_meta")
+    return meta is not None and isinstance(meta, Mapping) and META_VERSION in meta
 
 
 def _healthy(body: bytes, reply: Reply) -> None:

@@ -15,7 +15,7 @@ from typing import Protocol, cast
 import httptools
 
 from toolcrib.gateway.http_replies import Reply
-from toolcrib.gateway.http_wire import CONTINUE, Field, Head, Refused, ResponseWriter, build_head, with_length
+from toolcrib.gateway.http_wire import CONTINUE, Field, Head, Known, Refused, ResponseWriter, build_head, with_length
 from toolcrib.limits import (
     CONNECTIONS_MAX,
     DRAIN_S,
@@ -85,8 +85,7 @@ class HttpServer:
             tasks = [task for connection in self.connections if (task := connection.task) is not None]
             for connection in tuple(self.connections):
                 connection.abort()
-            for task in tasks:
-                task.cancel()
+                connection.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         if self._ticking is not None:
             self._ticking.cancel()
@@ -142,6 +141,11 @@ class Connection(asyncio.Protocol):
         self._said: tuple[str, bytes, list[Field]] | None = None
         self._head = Head(method="", path="", headers={})
         """The last head, and what it was read from."""
+        self._known: Known | None = None
+        self._learnt: Head | None = None
+        """What the client always says, and the head that it was learnt from."""
+        self._begun = 0
+        """Requests that the parser has seen."""
         self._verdict: Take | Refused | None = None
         self._answered = False
         self._body: list[bytes] = []
@@ -178,11 +182,22 @@ class Connection(asyncio.Protocol):
         """Bytes of the client."""
         if self._ignoring:
             return
-        if not self._reading:
+        fresh = not self._reading
+        if fresh:
+            if self._known is not None and self._reply is None and not self._queue:
+                body = self._known.body_of(data, REQUEST_MAX_BYTES)
+                if body is not None:
+                    self._since = self._loop.time()
+                    self._answered = False
+                    self._start(self._judge(self._known.head), body, True, True, False)
+                    return
             self._reading = True
             self._since = self._loop.time()
         try:
+            begun = self._begun
             self._parser.feed_data(data)
+            if fresh and self._begun == begun + 1 and not self._reading:
+                self._learn(data)
         except httptools.HttpParserUpgrade:
             self._refuse_now(Refused(400, "No other protocol is spoken here."))
         except httptools.HttpParserError:
@@ -191,6 +206,14 @@ class Connection(asyncio.Protocol):
             self._head_size += len(data)
             if self._head_size > HEAD_MAX_BYTES:
                 self._refuse_now(Refused(431, f"The head of a request has at most {HEAD_MAX_BYTES} bytes."))
+
+    def _learn(self, data: bytes) -> None:
+        """Remembers a request that came alone, whole and as usual: the next ones need no parser if they are like it."""
+        head = self._head
+        if head is not self._learnt and head.cleared and self._parser.should_keep_alive():
+            self._learnt = head
+            if self._parser.get_http_version() == "1.1":
+                self._known = Known.of(data, head)
 
     def pause_writing(self) -> None:
         """The client reads too slowly."""
@@ -206,6 +229,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
+        self._begun += 1
         self._reading = self._in_head = True
         self._head_size = self._body_size = 0
         self._target = b""
@@ -302,6 +326,11 @@ class Connection(asyncio.Protocol):
 
     # What the server does
 
+    def cancel(self) -> None:
+        """Ends what the client waits for."""
+        if self._reply is not None:
+            self._reply.cancel()
+
     def retire(self) -> None:
         """Ends the connection as soon as nothing is under way."""
         self._retired = True
@@ -371,7 +400,7 @@ class Connection(asyncio.Protocol):
             self,
             self._server.writer,
             self._loop,
-            now=self._since,
+            self._since,
             keep_alive=keep_alive and not self._retired,
             chunked=chunked,
             bodiless=bodiless,

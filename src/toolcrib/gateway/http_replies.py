@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from toolcrib.execution.errands import Errand
 from toolcrib.gateway.http_wire import JSON, LAST_CHUNK, Field, Refused, ResponseWriter, chunk_of
 from toolcrib.limits import SSE_PING_S, STREAM_BACKLOG
 from toolcrib.sources.json_rpc import (
@@ -26,7 +27,7 @@ from toolcrib.sources.json_rpc import (
     Identifier,
     RpcError,
     error_line,
-    result_line,
+    result_body,
 )  # fmt: skip
 
 logger = logging.getLogger("toolcrib.gateway")
@@ -48,6 +49,8 @@ _STREAM: Sequence[Field] = (
     (b"x-accel-buffering", b"no"),
 )
 _PING = b": ping\r\n\r\n"
+
+FAILURE = RpcError(INTERNAL_ERROR, "The gateway failed; its log says why.")
 
 
 class Line(Protocol):
@@ -77,8 +80,8 @@ class Reply:
         line: Line,
         writer: ResponseWriter,
         loop: asyncio.AbstractEventLoop,
-        *,
         now: float,
+        *,
         keep_alive: bool,
         chunked: bool,
         bodiless: bool,
@@ -87,7 +90,8 @@ class Reply:
         self.closed = False
         """Whether nothing more can be sent."""
         self.task: asyncio.Task[None] | None = None
-        """What the client waits for."""
+        self.errand: Errand | None = None
+        """What the client waits for: one of them, or neither."""
         self._loop = loop
         self._work: Coroutine[Any, Any, bytes] | None = None
         """What has not begun yet."""
@@ -127,6 +131,31 @@ class Reply:
         """Runs the work and answers with its result; it is cancelled if the client goes away."""
         self._work = work
         self.task = self._loop.create_task(self._answer(work, identifier, statuses or {}))
+
+    def conclude(self, status: int, body: bytes) -> None:
+        """Sends the answer: as a whole response, or as the last event of a stream."""
+        self.errand = None
+        if self.closed:
+            return
+        if not self._streaming:
+            if status == 200 and self.keep_alive and not self._bodiless:
+                # The usual answer, without asking again what it is.
+                self.closed = True
+                self._line.write(self._writer.json_head(len(body)) + body)
+                self._line.finish(keep_alive=True)
+            else:
+                self.send(status, body)
+            return
+        self.flush()
+        self._emit(event_of(body))
+        self.close()
+
+    def break_off(self) -> None:
+        """Ends the connection, because there will be no answer."""
+        self.errand = None
+        if not self.closed:
+            self._line.abort()
+            self.closed = True
 
     def begin_stream(self) -> None:
         """Begins a stream; nothing of it is an answer yet."""
@@ -177,10 +206,17 @@ class Reply:
         """The client has left: nobody waits for the work any more."""
         self.closed = True
         self._waiting.clear()
-        if self.task is not None and not self.task.done():
-            self.task.cancel()
+        self.cancel()
         if self._work is not None:  # cancelled before its first step: nobody else ends it
             self._work.close()
+
+    def cancel(self) -> None:
+        """Ends what the client waits for."""
+        errand, self.errand = self.errand, None
+        if errand is not None:
+            errand.cancel()
+        if self.task is not None and not self.task.done():
+            self.task.cancel()
 
     def tick(self, now: float) -> None:
         """Says something after a long silence, so that no proxy takes the connection for dead."""
@@ -204,26 +240,16 @@ class Reply:
     ) -> None:
         self._work = None
         try:
-            status, body = 200, result_line(identifier, await work)
+            status, body = 200, result_body(identifier, await work)
         except RpcError as error:
             status, body = statuses.get(error.code, 200), error_line(identifier, error)
         except asyncio.CancelledError:
-            if not self.closed:
-                self._line.abort()
-                self.closed = True
+            self.break_off()
             raise
         except Exception:
             logger.exception("a request failed")
-            failure = RpcError(INTERNAL_ERROR, "The gateway failed; its log says why.")
-            status, body = 500, error_line(identifier, failure)
-        if self.closed:
-            return
-        if not self._streaming:
-            self.send(status, body.rstrip())
-            return
-        self.flush()
-        self._emit(event_of(body))
-        self.close()
+            status, body = 500, error_line(identifier, FAILURE)
+        self.conclude(status, body.rstrip())
 
 
 def event_of(message: bytes) -> bytes:

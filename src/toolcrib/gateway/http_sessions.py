@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from toolcrib.execution.errands import Errand
 from toolcrib.gateway.changes import ChangeFeed, Subscription
 from toolcrib.gateway.http_replies import Reply
 from toolcrib.gateway.profiles import Principal
@@ -28,10 +29,18 @@ class HttpSession:
     stream: Reply | None = None
     """Where messages that belong to no request go, while the client listens."""
     subscription: Subscription | None = None
-    running: "dict[Identifier, asyncio.Task[object]]" = field(default_factory=dict[Identifier, "asyncio.Task[object]"])
+    running: "dict[Identifier, asyncio.Task[None] | Errand]" = field(
+        default_factory=dict[Identifier, "asyncio.Task[None] | Errand"]
+    )
     """Requests under way."""
     cancelled: set[Identifier] = field(default_factory=set[Identifier])
     """Requests that the client itself cancelled."""
+
+    def forget(self, identifier: Identifier) -> None:
+        """A request has ended."""
+        self.running.pop(identifier, None)
+        if self.cancelled:
+            self.cancelled.discard(identifier)
 
     def push(self, message: bytes) -> None:
         """Sends a message that belongs to no request; without a listener it is lost, as the protocol has it."""

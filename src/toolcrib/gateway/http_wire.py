@@ -1,5 +1,6 @@
 """HTTP/1.1 as bytes: the head of a request as a value, and the head of a response ready to be written."""
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from email.utils import formatdate
@@ -15,6 +16,8 @@ LAST_CHUNK = b"0\r\n\r\n"
 JSON: Field = (b"content-type", b"application/json")
 
 _LENGTH = b"content-length"
+_LENGTH_DIGITS = 9
+_LENGTH_FIELD = re.compile(rb"\r\ncontent-length[ \t]*:[ \t]*([0-9]{1,9})(?=[ \t]*\r\n)", re.IGNORECASE)
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 
@@ -72,6 +75,46 @@ def with_length(head: Head, before: Sequence[Field], fields: Sequence[Field]) ->
     if old[0] != new[0] or new[0].lower() != _LENGTH or "content-length" in head.repeated:
         return None
     return replace(head, headers={**head.headers, "content-length": new[1].decode("latin-1").strip(" \t")})
+
+
+class Known:
+    """The head of a request as bytes, good for every other that differs in the length of its body alone."""
+
+    __slots__ = ("_after", "_before", "head")
+
+    def __init__(self, before: bytes, after: bytes, head: Head) -> None:
+        self._before = before
+        self._after = after
+        self.head = head
+
+    @classmethod
+    def of(cls, data: bytes, head: Head) -> "Known | None":
+        """What a request that came as these bytes, and was read as this head, teaches about the next ones.
+
+        Nothing if its length is not said exactly once and plainly: then only the parser knows where its body ends.
+        """
+        raw = data[: data.find(b"\r\n\r\n") + 4]
+        places = list(_LENGTH_FIELD.finditer(raw))
+        if len(places) != 1 or head.headers.get("content-length") != places[0][1].decode():
+            return None
+        if len(raw) + int(places[0][1]) != len(data):
+            return None
+        if "transfer-encoding" in head.headers or "expect" in head.headers or head.repeated:
+            return None
+        return cls(raw[: places[0].start(1)], raw[places[0].end(1) :], head)
+
+    def body_of(self, data: bytes, most: int) -> bytes | None:
+        """The body, if these bytes are one whole request with this head, and a body of at most so many bytes."""
+        before, after = self._before, self._after
+        if not data.startswith(before):
+            return None
+        at = len(before)
+        end = data.find(b"\r", at, at + _LENGTH_DIGITS + 1)
+        digits = data[at:end]
+        if end < 0 or not digits.isdigit() or not data.startswith(after, end):
+            return None
+        body, length = data[end + len(after) :], int(digits)
+        return body if len(body) == length <= most else None
 
 
 class ResponseWriter:

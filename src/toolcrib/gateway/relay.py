@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
+from types import MappingProxyType
 from typing import Protocol, cast
 
 import orjson
@@ -19,12 +20,21 @@ from toolcrib.execution.dispatch import Era
 from toolcrib.gateway.profiles import Principal
 from toolcrib.session import Session
 from toolcrib.sources.handshake import META_LOG_LEVEL
-from toolcrib.sources.json_rpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, notification_line, request_line
+from toolcrib.sources.json_rpc import (
+    INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
+    Identifier,
+    RpcError,
+    notification_line,
+    request_line,
+)
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 _TRAVELS = ("traceparent", "tracestate", "baggage")
 """What of a client's `_meta` reaches a server besides the protocol's own."""
 _ANSWERS = ("inputResponses", "requestState")
+_CARRIES = frozenset({"_meta", *_ANSWERS})
+_NOTHING: Mapping[str, Json] = MappingProxyType({})
 _CAPABILITY = {
     "sampling/createMessage": "sampling",
     "elicitation/create": "elicitation",
@@ -45,6 +55,26 @@ class Channel(Protocol):
 
     def push(self, message: bytes) -> None:
         """Sends one message, a line of JSON."""
+        ...
+
+
+class Asker(Protocol):
+    """Who asked for a call that runs without a task."""
+
+    def answered(self, key: Identifier, result: bytes) -> None:
+        """Takes the result."""
+        ...
+
+    def refused(self, key: Identifier, error: RpcError) -> None:
+        """Takes the error."""
+        ...
+
+    def crashed(self, key: Identifier) -> None:
+        """Is told that the gateway failed; its log says why."""
+        ...
+
+    def dropped(self, key: Identifier) -> None:
+        """Is told that the call was cancelled."""
         ...
 
 
@@ -77,56 +107,65 @@ class Client:
         return True
 
 
+def is_bare(params: JsonObject) -> bool:
+    """Whether a request brings nothing along but what is asked."""
+    return _CARRIES.isdisjoint(params)
+
+
 class ClientExchange:
     """What a source is told of the client behind a call."""
 
+    __slots__ = ("_channel", "_meta", "_token", "answers", "client", "desk", "era", "is_bare")
+
     def __init__(self, client: Client, params: JsonObject, channel: Channel) -> None:
-        self._client = client
+        self.client = client
         self._channel = channel
         self.era: Era = client.era
         """The protocol that the client speaks."""
-        meta = params.get("_meta")
-        self._meta: Mapping[str, Json] = meta if meta is not None and isinstance(meta, Mapping) else {}
-        self._token = self._meta.get("progressToken")
+        self._meta: Mapping[str, Json] = _NOTHING
+        self._token: Json = None
         self.answers: JsonObject = {}
         """What the client answered to a question of an earlier try."""
-        for key in _ANSWERS:
-            if params.get(key) is not None:
-                self.answers[key] = params[key]
         self.desk: Desk | None = None
         """Where questions for a stateless client go."""
+        self.is_bare = is_bare(params)
+        """Whether it sent nothing along: no `_meta`, no answers."""
+        if not self.is_bare:
+            meta = params.get("_meta")
+            if meta is not None and isinstance(meta, Mapping):
+                self._meta = meta
+                self._token = meta.get("progressToken")
+            for key in _ANSWERS:
+                if params.get(key) is not None:
+                    self.answers[key] = params[key]
 
     def go_on_as(self, other: "ClientExchange") -> None:
         """The client came back in another request: from now on it is reached there."""
         self._channel, self._meta, self._token = other._channel, other._meta, other._token
+        self.is_bare = other.is_bare and not self.answers
 
     @property
     def can_be_asked(self) -> bool:
         """Whether the client said that it answers any kind of question."""
-        return any(capability in self._client.capabilities for capability in _CAPABILITY.values())
+        return any(capability in self.client.capabilities for capability in _CAPABILITY.values())
 
     @property
     def owner(self) -> str:
         """The client."""
-        return self._client.id
-
-    @property
-    def client(self) -> Client:
-        """The client."""
-        return self._client
+        return self.client.id
 
     @property
     def capabilities(self) -> JsonObject:
         """What the client said that it can do."""
-        return self._client.capabilities
+        return self.client.capabilities
 
     @property
     def meta(self) -> JsonObject:
         """Trace context and the log level; nothing else of the client's travels on (A11)."""
-        if not self._meta and self._client.log_level is None:
+        if not self._meta and self.client.log_level is None:
             return {}
         kept: JsonObject = {key: self._meta[key] for key in _TRAVELS if key in self._meta}
-        level = self._meta.get(META_LOG_LEVEL) or (self._client.log_level if self._client.era == "legacy" else None)
+        level = self._meta.get(META_LOG_LEVEL) or (self.client.log_level if self.client.era == "legacy" else None)
         return {**kept, META_LOG_LEVEL: level} if level is not None else kept
 
     def take_answers(self, answers: JsonObject) -> None:
@@ -155,7 +194,7 @@ class ClientExchange:
 
     async def ask(self, method: str, params: bytes) -> bytes:
         """Asks the client. Raises `RpcError` if it cannot be asked or refuses."""
-        client = self._client
+        client = self.client
         capability = _CAPABILITY.get(method)
         if capability is None or capability not in client.capabilities:
             raise RpcError(METHOD_NOT_FOUND, f"The client does not offer {method}.")
@@ -175,8 +214,8 @@ class ClientExchange:
             client.questions.pop(identifier, None)
 
     def _wants_message(self, params: bytes) -> bool:
-        wanted = self._meta.get(META_LOG_LEVEL) if self._client.era == "modern" else self._client.log_level
-        if self._client.era == "modern" and wanted is None:
+        wanted = self._meta.get(META_LOG_LEVEL) if self.client.era == "modern" else self.client.log_level
+        if self.client.era == "modern" and wanted is None:
             return False
         level = cast("Json", orjson.loads(params).get("level"))
         return _rank(level) >= _rank(wanted)

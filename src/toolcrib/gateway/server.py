@@ -19,15 +19,16 @@ from toolcrib.definitions import Json, JsonObject, ModelCall
 from toolcrib.dialects.mcp import write_result
 from toolcrib.errors import CallError, SourceError, SourceRefused, ToolNotAvailable
 from toolcrib.execution.dispatch import Era
+from toolcrib.execution.errands import Errand
 from toolcrib.execution.executor import Done
 from toolcrib.execution.places import Places
 from toolcrib.gateway.approvals import InputNeeded
 from toolcrib.gateway.library import Library
 from toolcrib.gateway.parking import Parking
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
-from toolcrib.gateway.relay import LEVELS, Client, ClientExchange
+from toolcrib.gateway.relay import LEVELS, Asker, Client, ClientExchange
 from toolcrib.sources.handshake import LEGACY_VERSIONS, META_SERVER, MODERN_VERSION, own_info
-from toolcrib.sources.json_rpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
+from toolcrib.sources.json_rpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Identifier, RpcError
 from toolcrib.sources.mcp_source import McpSource
 
 logger = logging.getLogger("toolcrib.gateway")
@@ -139,6 +140,64 @@ class Gateway:
             raise RpcError(INTERNAL_ERROR, f"The server cannot be reached now: {error}") from None
         finally:
             self.in_flight -= 1
+
+    def begin(
+        self, client: Client, params: JsonObject, exchange: ClientExchange, asker: Asker, key: Identifier
+    ) -> Errand | None:
+        """Begins `tools/call` without a task, if nothing but the answer has to be waited for; it is to be started."""
+        name = params.get("name")
+        if not isinstance(name, str) or not name:
+            return None
+        if client.era == "modern" and self.parking.concerns(client, "tools/call", exchange):
+            return None
+        call_id = f"{self._mark}{next(self._numbers):x}"
+        try:
+            errand = client.session.begin(call_id, name, params.get("arguments"), exchange, self)
+        except Exception:  # a fault of our own is met again on the long way, and answered there
+            return None
+        if errand is not None:
+            errand.owner, errand.key = asker, key
+            self.in_flight += 1
+        return errand
+
+    def answered(self, errand: Errand, result: bytes) -> None:
+        """Hands the result of an errand to whoever asked for it."""
+        self.in_flight -= 1
+        asker, client = cast("Asker", errand.owner), cast("ClientExchange", errand.exchange).client
+        try:
+            client.session.guard.note_progress()
+            asker.answered(errand.key, result if client.era == "legacy" else self._complete(result))
+        except Exception:
+            logger.exception("a request failed", extra={"method": "tools/call"})
+            asker.crashed(errand.key)
+
+    def arrived(self, errand: Errand, done: Done) -> None:
+        """Hands the end of an errand to whoever asked for it."""
+        self.in_flight -= 1
+        asker, client = cast("Asker", errand.owner), cast("ClientExchange", errand.exchange).client
+        try:
+            if done.error is None:
+                client.session.guard.note_progress()
+            result = done.result.encoded
+            if result is None or done.error is not None:
+                call = ModelCall(id=errand.call.id, name=errand.invocation.name, arguments=None)
+                result = _written(call, done)
+            asker.answered(errand.key, result if client.era == "legacy" else self._complete(result))
+        except RpcError as error:
+            asker.refused(errand.key, error)
+        except Exception:
+            logger.exception("a request failed", extra={"method": "tools/call"})
+            asker.crashed(errand.key)
+
+    def dropped(self, errand: Errand) -> None:
+        """Tells whoever asked for an errand that it was cancelled."""
+        self.in_flight -= 1
+        cast("Asker", errand.owner).dropped(errand.key)
+
+    def crashed(self, errand: Errand) -> None:
+        """Tells whoever asked for an errand that it failed."""
+        self.in_flight -= 1
+        cast("Asker", errand.owner).crashed(errand.key)
 
     async def _begin(self, handler: Handler, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
         return await handler(client, params, exchange)

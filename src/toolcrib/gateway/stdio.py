@@ -15,11 +15,12 @@ from msgspec import UnsetType
 
 from toolcrib.definitions import JsonObject
 from toolcrib.execution.dispatch import Era
+from toolcrib.execution.errands import Errand
 from toolcrib.gateway.changes import ChangeFeed, Subscription
 from toolcrib.gateway.envelope import require_envelope
 from toolcrib.gateway.outlet import Outlet
 from toolcrib.gateway.profiles import Principal
-from toolcrib.gateway.relay import Client, ClientExchange
+from toolcrib.gateway.relay import Client, ClientExchange, is_bare
 from toolcrib.gateway.server import Gateway
 from toolcrib.limits import DRAIN_S, REQUEST_MAX_BYTES
 from toolcrib.sources.handshake import LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, MODERN_VERSION
@@ -35,6 +36,7 @@ from toolcrib.sources.json_rpc import (
     read_envelope,
     read_error,
     read_object,
+    read_plain,
     require_distinct_keys,
     result_line,
 )  # fmt: skip
@@ -42,6 +44,8 @@ from toolcrib.sources.json_rpc import (
 logger = logging.getLogger("toolcrib.gateway")
 
 Write = Callable[[bytes], None]
+
+_FAILURE = RpcError(INTERNAL_ERROR, "The gateway failed; its log says why.")
 
 
 class StdioServer:
@@ -56,7 +60,13 @@ class StdioServer:
         self._framer = LineFramer(REQUEST_MAX_BYTES)
         self._overlong = 0
         self._client: Client | None = None
-        self._running: dict[Identifier, asyncio.Task[None]] = {}
+        self._running: dict[Identifier, asyncio.Task[None] | Errand] = {}
+        self._bare: ClientExchange | None = None
+        """The exchange of all calls that bring nothing along."""
+        self._unbegun: set[Identifier] = set()
+        """Tasks that wait for their first step: who comes later does not overtake them."""
+        self._draining: tuple[set[Identifier], asyncio.Future[None]] | None = None
+        """What is still waited for, and who waits."""
         self._subscription: Subscription | None = None
 
     def feed(self, data: bytes) -> None:
@@ -71,25 +81,71 @@ class StdioServer:
     async def drain(self) -> None:
         """Waits for what is under way, but not for ever (K12)."""
         if self._running:
-            await asyncio.wait(self._running.values(), timeout=DRAIN_S)
+            left, ended = self._draining = (set(self._running), self._loop.create_future())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(DRAIN_S):
+                    await ended
+            left.clear()
 
     async def close(self) -> None:
         """Ends everything that is under way."""
         if self._subscription is not None:
             self._subscription.close()
-        tasks = tuple(self._running.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        running = tuple(self._running.values())
+        for work in running:
+            work.cancel()
+        await asyncio.gather(*(work for work in running if not isinstance(work, Errand)), return_exceptions=True)
         self._outlet.flush()
 
     def push(self, message: bytes) -> None:
         """Sends one message to the client."""
         self._outlet.put(message if message.endswith(b"\n") else message + b"\n", alone=True)
 
+    # What an errand tells
+
+    def answered(self, key: Identifier, result: bytes) -> None:
+        """Sends the result of a call."""
+        running = self._running
+        self._outlet.put(result_line(key, result), alone=len(running) <= 1)
+        if self._draining is None:
+            del running[key]
+        else:
+            self._forget(key)
+
+    def refused(self, key: Identifier, error: RpcError) -> None:
+        """Sends the error that a call ended with."""
+        self._say(key, error_line(key, error))
+
+    def crashed(self, key: Identifier) -> None:
+        """Says that the gateway failed."""
+        self._say(key, error_line(key, _FAILURE))
+
+    def dropped(self, key: Identifier) -> None:
+        """A call was cancelled: nobody waits for a word."""
+        self._forget(key)
+
+    def _say(self, key: Identifier, answer: bytes) -> None:
+        self._outlet.put(answer, alone=len(self._running) <= 1)
+        self._forget(key)
+
+    def _forget(self, key: Identifier) -> None:
+        self._running.pop(key, None)
+        if self._draining is not None:
+            left, ended = self._draining
+            left.discard(key)
+            if not left and not ended.done():
+                ended.set_result(None)
+
+    # Messages
+
     def _take(self, line: bytes) -> None:
         identifier: Identifier | None = None
         try:
+            request = read_plain(line)
+            if request is not None:
+                identifier = request[0]
+                self._begin(*request)
+                return
             envelope = read_envelope(line)
             if isinstance(envelope.id, (int, str)):
                 identifier = envelope.id
@@ -106,11 +162,42 @@ class StdioServer:
         if identifier is None:
             self._notified(envelope.method, params)
             return
+        self._begin(identifier, envelope.method, params)
+
+    def _begin(self, identifier: Identifier, method: str, params: JsonObject) -> None:
         if identifier in self._running:
             raise RpcError(INVALID_REQUEST, "A request with this id is under way.")
-        task = self._loop.create_task(self._answer(identifier, envelope.method, params))
+        if method == "tools/call" and not self._unbegun:
+            errand = self._errand(identifier, params)
+            if errand is not None:
+                self._running[identifier] = errand
+                errand.start()
+                return
+        self._unbegun.add(identifier)
+        task = self._loop.create_task(self._answer(identifier, method, params))
         self._running[identifier] = task
-        task.add_done_callback(lambda _: self._running.pop(identifier, None))
+        task.add_done_callback(lambda _: self._ended(identifier))
+
+    def _ended(self, identifier: Identifier) -> None:
+        self._unbegun.discard(identifier)
+        self._forget(identifier)
+
+    def _errand(self, identifier: Identifier, params: JsonObject) -> Errand | None:
+        """The call without a task, if it can be had so."""
+        client = self._client
+        if client is None:
+            return None
+        exchange = self._bare
+        if exchange is None or exchange.client is not client or not is_bare(params):
+            try:
+                client = self._client_of("modern" if require_envelope(params, required=False) else "legacy", params)
+            except RpcError:
+                return None
+            exchange = ClientExchange(client, params, self)
+            if exchange.is_bare and client.era == "legacy":
+                # Nothing in it belongs to one request: it is good for all that bring nothing along.
+                self._bare = exchange
+        return self._gateway.begin(client, params, exchange, self, identifier)
 
     def _settle(self, envelope: Envelope) -> None:
         if self._client is None or isinstance(envelope.id, UnsetType):
@@ -127,6 +214,7 @@ class StdioServer:
                 task.cancel()
 
     async def _answer(self, identifier: Identifier, method: str, params: JsonObject) -> None:
+        self._unbegun.discard(identifier)
         try:
             if method == "initialize":
                 result = self._initialize(params)
@@ -139,7 +227,7 @@ class StdioServer:
             return
         except Exception:
             logger.exception("a request failed", extra={"method": method})
-            answer = error_line(identifier, RpcError(INTERNAL_ERROR, "The gateway failed; its log says why."))
+            answer = error_line(identifier, _FAILURE)
         self._outlet.put(answer, alone=len(self._running) <= 1)
 
     def _work(self, identifier: Identifier, method: str, params: JsonObject) -> Awaitable[bytes]:

@@ -10,14 +10,15 @@ import logging
 from collections.abc import Coroutine, Mapping
 from itertools import count
 from types import MappingProxyType
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
+import orjson
 from msgspec import Raw, UnsetType
 
-from toolcrib.definitions import JsonObject
+from toolcrib.definitions import Call, JsonObject
 from toolcrib.errors import SourceUnavailable
-from toolcrib.execution.dispatch import Exchange
+from toolcrib.execution.dispatch import Exchange, Slot
 from toolcrib.sources.json_rpc import (
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
@@ -34,11 +35,14 @@ from toolcrib.sources.json_rpc import (
 )  # fmt: skip
 from toolcrib.sources.turns import Turns
 
+if TYPE_CHECKING:
+    from toolcrib.sources.handshake import Peer
+
 logger = logging.getLogger("toolcrib.sources")
 
 _NAMING = ("progressToken", "relatedRequestId")
 """Keys of `_meta` by which a server may say which call it means."""
-_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 ASKABLE = frozenset({"sampling/createMessage", "elicitation/create", "roots/list"})
 """What a server may ask of the client behind a call."""
 
@@ -54,7 +58,7 @@ class Listener(Protocol):
 class Waiter(msgspec.Struct, kw_only=True, eq=False):
     """Somebody who waits for an answer."""
 
-    future: "asyncio.Future[bytes]"
+    future: Slot
     exchange: Exchange | None
     headers: Mapping[str, str]
 
@@ -65,6 +69,8 @@ class Link:
     def __init__(self, name: str, *, listener: Listener) -> None:
         self.name = name
         self.closed = asyncio.Event()
+        self.is_open = True
+        """Whether it is not closed."""
         self.reason = ""
         """Why it is closed."""
         self.strays = 0
@@ -72,9 +78,11 @@ class Link:
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._ids = count(1)
-        self._waiters: dict[Identifier, Waiter] = {}
+        self.waiters: dict[Identifier, Waiter] = {}
+        """Requests under way, by our ids."""
         self._questions: set[asyncio.Task[None]] = set()
-        self._turns = Turns()
+        self.turns = Turns()
+        """Whether its callers have to wait for each other."""
 
     # What a transport does
 
@@ -102,13 +110,13 @@ class Link:
     ) -> Coroutine[Any, Any, bytes]:
         """The result as JSON. Raises `RpcError` for an error answer, `SourceUnavailable` if the link ends."""
         work = self._request(method, params, exchange, headers, cancellable)
-        if self._turns.needed and exchange is not None:
+        if self.turns.needed and exchange is not None:
             return self._in_turn(exchange.owner, work)
         return work
 
     async def _in_turn(self, owner: str, work: Coroutine[Any, Any, bytes]) -> bytes:
         try:
-            async with self._turns.take(owner):
+            async with self.turns.take(owner):
                 return await work
         finally:
             work.close()
@@ -121,23 +129,47 @@ class Link:
         headers: dict[str, str] | None,
         cancellable: bool,
     ) -> bytes:
-        if self.closed.is_set():
-            raise SourceUnavailable(self.reason or "the connection is closed")
-        identifier = next(self._ids)
-        if exchange is not None and exchange.wants_progress:
-            params = {**params, "_meta": {**cast("JsonObject", params.get("_meta") or {}), "progressToken": identifier}}
         future: asyncio.Future[bytes] = self._loop.create_future()
-        waiter = Waiter(future=future, exchange=exchange, headers=headers or _NO_HEADERS)
-        self._waiters[identifier] = waiter
+        waiter = Waiter(future=future, exchange=exchange, headers=headers or NO_HEADERS)
+        identifier = self.begin(method, params, waiter)
         try:
-            self.send(request_line(identifier, method, params), waiter)
             return await future
         except asyncio.CancelledError:
             if cancellable and not self.closed.is_set():
                 self.abandon(identifier, waiter)
             raise
         finally:
-            self._waiters.pop(identifier, None)
+            self.forget(identifier)
+
+    def begin(self, method: str, params: JsonObject, waiter: Waiter) -> Identifier:
+        """Sends a request; whoever waits is told, and has the request forgotten then. Raises `SourceUnavailable`."""
+        if not self.is_open:
+            raise SourceUnavailable(self.reason or "the connection is closed")
+        identifier = next(self._ids)
+        exchange = waiter.exchange
+        if exchange is not None and exchange.wants_progress:
+            params = {**params, "_meta": {**cast("JsonObject", params.get("_meta") or {}), "progressToken": identifier}}
+        self.waiters[identifier] = waiter
+        try:
+            self.send(request_line(identifier, method, params), waiter)
+        except BaseException:
+            self.forget(identifier)
+            raise
+        return identifier
+
+    def begin_call(self, head: bytes, encoded: bytes, waiter: "SentCall") -> None:
+        """The same for a call that is JSON already, up to its arguments and these. Raises `SourceUnavailable`."""
+        waiter.identifier = identifier = next(self._ids)
+        self.waiters[identifier] = waiter
+        try:
+            self.send(b'{"jsonrpc":"2.0","id":%d,%b%b}}\n' % (identifier, head, encoded), waiter)
+        except BaseException:
+            self.forget(identifier)
+            raise
+
+    def forget(self, identifier: Identifier) -> None:
+        """A request has ended: an answer that comes now is a stray one."""
+        self.waiters.pop(identifier, None)
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         """Sends a notification."""
@@ -151,15 +183,16 @@ class Link:
     @property
     def waiting(self) -> int:
         """Requests under way."""
-        return len(self._waiters)
+        return len(self.waiters)
 
     def fail(self, reason: str) -> None:
         """Marks the link as closed: everybody who waits is told why."""
         if self.closed.is_set():
             return
         self.reason = reason
+        self.is_open = False
         self.closed.set()
-        for waiter in tuple(self._waiters.values()):
+        for waiter in tuple(self.waiters.values()):
             if not waiter.future.done():
                 waiter.future.set_exception(SourceUnavailable(reason))
         for task in tuple(self._questions):
@@ -180,10 +213,8 @@ class Link:
         return True
 
     def _settle(self, envelope: Envelope) -> None:
-        identifier = envelope.id
-        waiter = None
-        if not isinstance(identifier, UnsetType) and identifier is not None:
-            waiter = self._waiters.get(identifier)
+        # One without an id was never asked for.
+        waiter = self.waiters.get(cast("Identifier", envelope.id))
         if waiter is None or waiter.future.done():
             self.strays += 1
             return
@@ -211,7 +242,7 @@ class Link:
         except RpcError:
             return
         token = params.get("progressToken")
-        waiter = self._waiters.get(token) if isinstance(token, int | str) else None
+        waiter = self.waiters.get(token) if isinstance(token, int | str) else None
         if waiter is not None and waiter.exchange is not None:
             waiter.exchange.progress(params)
         else:
@@ -225,7 +256,7 @@ class Link:
             named = self._named(params)
             if named is not None:
                 return named.exchange
-        exchanges = [item.exchange for item in self._waiters.values() if item.exchange is not None]
+        exchanges = [item.exchange for item in self.waiters.values() if item.exchange is not None]
         owners = {exchange.owner for exchange in exchanges}
         return exchanges[-1] if len(owners) == 1 else None
 
@@ -239,8 +270,8 @@ class Link:
             return None
         for key in _NAMING:
             token = meta.get(key)
-            if isinstance(token, int | str) and token in self._waiters:
-                return self._waiters[token]
+            if isinstance(token, int | str) and token in self.waiters:
+                return self.waiters[token]
         return None
 
     def _question(self, identifier: Identifier, method: str, params: Raw | UnsetType, waiter: Waiter | None) -> None:
@@ -253,15 +284,15 @@ class Link:
             self.send(error_line(identifier, RpcError(METHOD_NOT_FOUND, self._why_not(method))))
             return
         # From now on it is known that it asks, and that it does not say of which call.
-        self._turns.needed = self._turns.needed or (waiter is None and self._named(raw) is None)
+        self.turns.needed = self.turns.needed or (waiter is None and self._named(raw) is None)
         task = asyncio.ensure_future(self._ask(identifier, method, raw, exchange))
         self._questions.add(task)
         task.add_done_callback(self._questions.discard)
 
     def _why_not(self, method: str) -> str:
-        if method not in ASKABLE or not any(item.exchange is not None for item in self._waiters.values()):
+        if method not in ASKABLE or not any(item.exchange is not None for item in self.waiters.values()):
             return f"Nobody can be asked for {method} now."
-        self._turns.needed = True
+        self.turns.needed = True
         logger.warning("%s: asked during calls of several clients; from now on it gets one client at a time", self.name)
         return (
             f"Calls of several clients are under way and {method} does not say which one it means; "
@@ -278,6 +309,29 @@ class Link:
             answer = error_line(identifier, RpcError(INTERNAL_ERROR, "The client could not be asked."))
         if not self.closed.is_set():
             self.send(answer)
+
+
+def call_head(name: str) -> bytes:
+    """What a call of a tool says after its id and before its arguments."""
+    return b'"method":"tools/call","params":{"name":%b,"arguments":' % orjson.dumps(name)
+
+
+class SentCall(Waiter, kw_only=True, eq=False):
+    """A call that was sent, and who waits for its answer."""
+
+    link: Link
+    peer: "Peer"
+    call: Call
+    identifier: Identifier = 0
+
+    def forget(self) -> None:
+        """It has ended."""
+        self.link.waiters.pop(self.identifier, None)
+
+    def abandon(self) -> None:
+        """Tells the server that nobody waits any more."""
+        if self.link.is_open:
+            self.link.abandon(self.identifier, self)
 
 
 class ResultHead(msgspec.Struct, frozen=True):

@@ -72,9 +72,14 @@ def find_problem(definition: JsonObject) -> str | None:
     return None
 
 
+def has_mirrors(schema: bytes) -> bool:
+    """Whether a schema may say of an argument that a header repeats it."""
+    return _KEY in schema
+
+
 def param_headers(schema: bytes, arguments: JsonObject) -> dict[str, str]:
     """The headers that mirror a call's arguments."""
-    if _KEY not in schema:
+    if not has_mirrors(schema):
         return {}
     headers: dict[str, str] = {}
     for path, position in _positions(orjson.loads(schema)):

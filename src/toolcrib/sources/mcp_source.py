@@ -12,22 +12,20 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Literal
 
-import orjson
-
-from toolcrib.definitions import Call, Json, JsonObject, Result, Skipped, Toolset, ToolsetName
-from toolcrib.errors import SourceError, SourceRefused, ToolFailed
-from toolcrib.execution.dispatch import CallContext, Era, Exchange
+from toolcrib.definitions import JsonObject, Skipped, Toolset, ToolsetName
+from toolcrib.errors import SourceError
+from toolcrib.execution.dispatch import Era, Exchange
 from toolcrib.intake.naming import safe_prefix
 from toolcrib.intake.pins import Launch
-from toolcrib.limits import IDLE_STOP_S, INPUT_ROUNDS, REFRESH_EVERY_S
+from toolcrib.limits import IDLE_STOP_S, REFRESH_EVERY_S
 from toolcrib.sources.base import build_toolset, freeze_toolset
 from toolcrib.sources.choosing import EVERYTHING, Choice, choose
 from toolcrib.sources.handshake import Listed, Peer, modern_headers, read_list
 from toolcrib.sources.json_rpc import RpcError
-from toolcrib.sources.link import Link, Listener, read_head, read_json
-from toolcrib.sources.mcp_headers import param_headers
+from toolcrib.sources.link import Link, Listener, read_json
+from toolcrib.sources.mcp_calls import McpCalls
 from toolcrib.sources.patience import Patience
 from toolcrib.sources.supervisor import Breaker, Lane, Pace
 
@@ -66,7 +64,7 @@ class McpOptions:
     """Which of its tools are taken."""
 
 
-class McpSource:
+class McpSource(McpCalls):
     """One MCP server."""
 
     def __init__(
@@ -81,8 +79,8 @@ class McpSource:
         rng: random.Random | None = None,
         patience: Patience | None = None,
     ) -> None:
-        self.server = server
         self.options = options or McpOptions()
+        super().__init__(server, timeout_s=self.options.timeout_s, clock=clock)
         self.launch = launch
         """How it is started or reached: pinned with its tools (C6)."""
         self.settled = asyncio.Event()
@@ -90,8 +88,6 @@ class McpSource:
         self.prompts: tuple[JsonObject, ...] = ()
         self.resources: tuple[JsonObject, ...] = ()
         self.templates: tuple[JsonObject, ...] = ()
-        self.requests = 0
-        """Calls sent to the server."""
         self.refreshes = 0
         """Times that its lists were read again because it said that they changed."""
         prefix = self.options.prefix
@@ -102,7 +98,6 @@ class McpSource:
         self._pace = pace or Pace(clock=clock)
         self._patience = patience or Patience()
         self._patience.tell(self._note_waiting)
-        self._clock = clock
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._mirrors = self.options.era == "mirror" or (self.options.era == "auto" and self.options.is_http)
         """Whether callers of either era may have a lane of their own."""
@@ -114,9 +109,7 @@ class McpSource:
         self._refresher: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._listening: asyncio.Task[None] | None = None
-        self._used_at = clock()
         self._log_level: str | None = None
-        self._wanted = asyncio.Event()
         self._closing = False
 
     # What a crib asks of a source
@@ -149,16 +142,6 @@ class McpSource:
         await asyncio.gather(*(lane.stop() for lane in self._lanes.values()))
         self.settled.set()
 
-    async def call(self, call: Call, context: CallContext) -> Result:
-        """Runs a tool: one request. Raises `SourceUnavailable`, `SourceRefused`, `ToolFailed`."""
-        params: JsonObject = {"name": call.tool.leaf, "arguments": call.arguments}
-        headers = param_headers(call.tool.schema, call.arguments)
-        raw = await self.relay("tools/call", params, context.exchange, name=call.tool.leaf, headers=headers)
-        head = read_head(raw)
-        if head.resultType == "input_required" and context.exchange is None:
-            raise ToolFailed(f"`{call.tool.name}` asks for input, which nobody can give here.")
-        return Result(dialect="mcp", encoded=raw, is_error=head.isError)
-
     # What a gateway asks besides
 
     def subscribe(self, watcher: Watcher) -> None:
@@ -179,77 +162,6 @@ class McpSource:
     def peer(self) -> Peer | None:
         """What is known of the server, if it is connected."""
         return self._lane(None).peer
-
-    async def relay(
-        self,
-        method: str,
-        params: JsonObject,
-        exchange: Exchange | None,
-        *,
-        name: str | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> bytes:
-        """The server's result of any request, as its bytes. Raises `SourceUnavailable`, `SourceRefused`."""
-        self._used_at = self._clock()
-        self._wanted.set()
-        lane = self._lane_for(exchange)
-        link, peer = lane.current or await lane.require()
-        timeout = self.options.timeout_s
-        try:
-            if timeout is None:
-                raw = await self._send(link, peer, method, params, exchange, name, headers)
-                if exchange is None or exchange.era == peer.era or b'"input_required"' not in raw:
-                    return raw
-                return await self._rounds(link, peer, method, params, exchange, name, headers, raw)
-            async with asyncio.timeout(timeout):
-                return await self._rounds(link, peer, method, params, exchange, name, headers)
-        except RpcError as error:
-            raise SourceRefused(error.code, error.message, error.data) from None
-        except TimeoutError:
-            raise ToolFailed(f"The server `{self.server}` did not answer within {timeout:g} s.") from None
-        finally:
-            self._used_at = self._clock()
-
-    async def _rounds(
-        self,
-        link: Link,
-        peer: Peer,
-        method: str,
-        params: JsonObject,
-        exchange: Exchange | None,
-        name: str | None,
-        headers: dict[str, str] | None,
-        raw: bytes | None = None,
-    ) -> bytes:
-        """Sends the request, and again with its caller's answers where the caller cannot do that itself.
-
-        `raw` is the answer to the first round, if that one was sent already.
-        """
-        for _ in range(INPUT_ROUNDS):
-            if raw is None:
-                raw = await self._send(link, peer, method, params, exchange, name, headers)
-            if exchange is None or exchange.era == peer.era or b'"input_required"' not in raw:
-                return raw
-            if read_head(raw).resultType != "input_required":
-                return raw
-            params, raw = await _answer_input(params, raw, exchange), None
-        raise ToolFailed(f"The server `{self.server}` asked for input more than {INPUT_ROUNDS} times.")
-
-    def _send(
-        self,
-        link: Link,
-        peer: Peer,
-        method: str,
-        params: JsonObject,
-        exchange: Exchange | None,
-        name: str | None,
-        headers: dict[str, str] | None,
-    ) -> Awaitable[bytes]:
-        self.requests += 1
-        answers = exchange.answers if exchange is not None and peer.era == exchange.era else None
-        sent = {**params, **answers} if answers else params
-        mirrored = {**modern_headers(method, name), **(headers or {})} if peer.era == "modern" else None
-        return link.request(method, peer.dress(sent, exchange), exchange=exchange, headers=mirrored)
 
     def set_log_level(self, level: str) -> None:
         """Asks an old server for log messages from this level on, now and after every start."""
@@ -464,19 +376,3 @@ class McpSource:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-async def _answer_input(params: JsonObject, raw: bytes, exchange: Exchange) -> JsonObject:
-    """The parameters of the next try, after an old client was asked what a modern server wants to know."""
-    answer = read_json(raw)
-    requests = answer.get("inputRequests")
-    responses: dict[str, Json] = {}
-    asked_for: Mapping[str, Json] = requests if isinstance(requests, Mapping) else {}
-    for key, request in asked_for.items():
-        question = cast("JsonObject", request)
-        method = str(question.get("method"))
-        asked = cast("JsonObject", question.get("params") or {})
-        responses[key] = read_json(await exchange.ask(method, orjson.dumps(asked)))
-    again: JsonObject = {**params, "inputResponses": responses}
-    state = answer.get("requestState")
-    return {**again, "requestState": state} if state is not None else again

@@ -123,7 +123,7 @@ class Lane:
     def current(self) -> tuple[Link, Peer] | None:
         """The connection, if there is one now."""
         link, peer = self.link, self.peer
-        return (link, peer) if link is not None and peer is not None and not link.closed.is_set() else None
+        return (link, peer) if link is not None and peer is not None and link.is_open else None
 
     async def require(self) -> tuple[Link, Peer]:
         """The connection, started if need be. Raises `SourceUnavailable` with the reason."""
