@@ -22,7 +22,7 @@ from toolcrib.retrieval.factory import open_encoded
 from toolcrib.retrieval.semantic import StaticModel
 from toolcrib.retrieval.vectors import unit
 
-CENTRES = 1_000
+CENTRES = 3_000
 ROUNDS = 8
 BLOCK = 2_000
 SHORT_CHARS = 300

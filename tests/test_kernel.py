@@ -19,18 +19,21 @@ from hypothesis import example, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
 
-from toolcrib import alongside
+from toolcrib import alongside, definitions
 from toolcrib import kernel as kernel_module
+from toolcrib.definitions import canonical_json
 from toolcrib.errors import DefinitionError
-from toolcrib.intake import glance, screening
+from toolcrib.intake import freezing, glance, screening
 from toolcrib.intake.freezing import freeze_tool
 from toolcrib.kernel import kernel
 from toolcrib.retrieval import (
     analysis,
     documents,
     families,
+    forward,
     numbering,
     postings,
+    products,
     reading,
     selection,
     signature,
@@ -38,6 +41,7 @@ from toolcrib.retrieval import (
 )
 from toolcrib.retrieval.analysis import default_weights
 from toolcrib.retrieval.base import PlainDocument
+from toolcrib.sources.base import build_toolset
 
 ROOT = Path(__file__).parents[1]
 compiled = pytest.mark.skipif(kernel is None, reason="the kernel is not in use")
@@ -161,6 +165,133 @@ def test_an_encoder_that_refuses_is_heard_and_nothing_stays_behind() -> None:
     with pytest.raises(TypeError):
         kernel.keep([text, "\ud800"], orjson.dumps, 100)
     assert sys.getrefcount(text) == before
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value has nothing in it but the built-in types of JSON, and finite numbers."""
+    if type(value) is dict:
+        return all(type(key) is str and is_plain(item) for key, item in value.items())
+    if type(value) is list:
+        return all(map(is_plain, value))
+    return math.isfinite(value) if type(value) is float else value is None or type(value) in {str, int, bool}
+
+
+@compiled
+@thorough
+@given(
+    PLAIN
+    | st.builds(
+        lambda inner: {"a": [inner]},
+        st.sampled_from(
+            [OddText("a"), OddNumber(1), OddDict(), {1: 2}, (), b"", float("nan"), float("-inf"), {OddText("k"): 1}]
+        ),
+    )
+)
+def test_what_is_plain_and_finite_is_said_to_be(value: Any) -> None:
+    assert kernel is not None
+    assert kernel.plain(value) == is_plain(value)
+    kept = kernel.keep(value, lambda given: b"", 1 << 16)
+    assert (kept is not None and kept[2]) == is_plain(value)
+
+
+@compiled
+def test_a_value_without_end_is_not_plain() -> None:
+    assert kernel is not None
+    assert not kernel.plain(endless())
+    assert not kernel.plain(nested(1_000))
+
+
+ENCODED = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=5)
+        | st.dictionaries(st.text(st.sampled_from('ab"\\é日_ '), max_size=3), inner, max_size=20)
+    ),
+    max_leaves=25,
+)
+
+
+@compiled
+@thorough
+@given(st.lists(ENCODED, max_size=5))
+def test_an_encoded_list_comes_apart_into_its_items(values: list[Any]) -> None:
+    assert kernel is not None
+    assert kernel.items(orjson.dumps(values)) == [orjson.dumps(value) for value in values]
+
+
+@compiled
+@thorough
+@given(ENCODED, st.binary(max_size=9))
+@example({"b": 1, "a": {"d": [1, {"z": 0, "y": 1}], "c": 2}}, b"head")
+@example({f"k{number * 7 % 40}": number for number in range(40)}, b"")
+def test_encoded_values_are_put_into_the_order_of_their_keys(value: Any, head: bytes) -> None:
+    assert kernel is not None
+    found = kernel.canonical(head, orjson.dumps(value), 64)
+    expected = canonical_json(value)
+    if found is None:
+        assert b"\\" in expected
+    else:
+        assert found == len(head).to_bytes(8, "big") + head + len(expected).to_bytes(8, "big") + expected
+
+
+@compiled
+def test_what_nests_too_deep_or_is_not_as_an_encoder_writes_it_is_left_to_the_reference() -> None:
+    assert kernel is not None
+    for levels in (1, 2, 64):
+        for value in ("[" * levels + "]" * levels, '{"a":' * levels + "1" + "}" * levels):
+            assert kernel.canonical(b"", value.encode(), levels) is not None
+            assert kernel.canonical(b"", value.encode(), levels - 1) is None
+    whole = orjson.dumps({"function": {"name": "n", "description": "d", "parameters": {"a": [{}, [1], "x"]}}})
+    assert kernel.read_tool(whole, 5) is not None
+    assert kernel.read_tool(whole, 4) is None
+    for cut in range(len(whole)):
+        for broken in (whole[:cut], whole[:cut] + b"}" * 3, whole[:cut] + b" " + whole[cut:], whole + whole[:cut]):
+            kernel.canonical(b"", broken, 64)
+            kernel.read_tool(broken, 64)
+            kernel.items(broken)
+            kernel.items(b"[" + broken)
+    assert kernel.items(b"[1,2]3") is None
+    assert kernel.items(b"{}") is None
+
+
+@compiled
+@thorough
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "name": st.sampled_from(["t", "né", "", "a\nb", 'q"', "x" * 70, "tool_call", None, 7]),
+            "description": st.sampled_from(["said", "né — x", "line\nline", "", None, 7]),
+            "inputSchema": st.dictionaries(st.text(max_size=3), ENCODED, max_size=3) | st.none() | st.just([]),
+            "parameters": st.just({"type": "object"}) | st.just(7),
+            "input_schema": st.just({}),
+            "annotations": st.sampled_from([{"readOnlyHint": True}, {"destructiveHint": 1}, None, []]),
+            "function": st.none() | st.just([]) | st.fixed_dictionaries({"name": st.sampled_from(["f", "g\t"])}, optional={"description": st.sampled_from(["d", None]), "parameters": st.sampled_from([{"b": 1, "a": {"$ref": "#/b"}}, {"$ref": "x.json"}, None, []]), "annotations": st.just({"readOnlyHint": True})}),
+            "$id": st.just("x"),
+            "x": ENCODED | st.just(float("nan")),
+        },
+    ),
+    st.sampled_from([None, "mcp", "openai_chat", "anthropic"]),
+)  # fmt: skip
+@example({"name": "t", "inputSchema": nested(80)}, None)
+def test_a_definition_is_frozen_to_the_same_tool_or_refused_for_the_same_reason(raw: Any, dialect: Any) -> None:
+    def told() -> Any:
+        try:
+            tool = freeze_tool(raw, toolset="mcp-é", origin="mcp", prefix="p", dialect=dialect)
+        except DefinitionError as error:
+            return str(error)
+        tool.fingerprint  # noqa: B018 - found out when it is asked for
+        return [getattr(tool, name) for name in tool.__struct_fields__]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (freezing, definitions):
+            patch.setattr(module, "kernel", None)
+        expected = told()
+    assert told() == expected
 
 
 @compiled
@@ -361,34 +492,60 @@ def test_a_name_has_the_same_hash(name: str) -> None:
 RUNS = st.text(st.sampled_from("abcXYZ019 -_.\x1eé日"), max_size=60)
 
 
+def described(*words: str) -> PlainDocument:
+    """A document of some texts, the last of them aliases."""
+    texts = (*words, *[""] * 6)
+    return PlainDocument(
+        key="k",
+        digest="d",
+        leaf=texts[0],
+        toolset=texts[1],
+        description=texts[2],
+        parameters=(texts[3],),
+        nested=texts[4],
+        aliases=(texts[5],),
+    )
+
+
+def analysed(batches: list[list[Any]], weights: Any = None) -> Any:
+    """All that comes of analysing documents, the terms of each in order, and the vocabulary in its order."""
+    analyser = analysis.Analyser(weights or default_weights())
+    told: list[Any] = []
+    for batch in batches:
+        held = analyser.analyse(batch)
+        ends = np.cumsum(held.sizes).tolist()
+        pairs = list(zip(held.terms.tolist(), held.codes.tolist(), strict=True))
+        told.append([sorted(pairs[end - size : end]) for end, size in zip(ends, held.sizes.tolist(), strict=True)])
+        told.append([(part.dtype, part.tobytes()) for part in (held.sizes, held.names)])
+        told.append([part.dtype for part in (held.terms, held.codes)])
+    return told, list(analyser.vocabulary.items())
+
+
+def analysed_by_the_reference(batches: list[list[Any]], weights: Any = None) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (analysis, documents, numbering, text):
+            patch.setattr(module, "kernel", None)
+        return analysed(batches, weights)
+
+
 @compiled
 @thorough
-@given(st.lists(st.lists(st.tuples(RUNS, RUNS), max_size=4), max_size=4))
-def test_many_texts_get_the_same_numbers_in_the_same_order(batches: list[list[tuple[str, str]]]) -> None:
-    def told() -> Any:
-        held = numbering.Numbering()
-        found = [held.numbers(batch) for batch in (*batches, *batches)]
-        return [(numbers.tolist(), places.tolist()) for numbers, places in found], held.vocabulary
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numbering, "kernel", None)
-        expected = told()
-    assert told() == expected
+@given(st.lists(st.lists(st.tuples(RUNS, RUNS).map(lambda pair: described(*pair)), max_size=4), max_size=4))
+def test_many_texts_get_the_same_numbers_in_the_same_order(batches: list[list[PlainDocument]]) -> None:
+    twice = [*batches, *batches]
+    assert analysed(twice) == analysed_by_the_reference(twice)
 
 
 @compiled
 def test_runs_without_end_and_many_of_them_get_the_numbers_that_they_would_get() -> None:
     letters = "".join(chr(ord("a") + number % 26) for number in range(5_000))
-    texts = [(" ".join(f"{letters[at : at + at % 9 + 1]}{at % 7 or ''}" for at in range(4_000)), letters, "Z" * 3_000)]
+    many = " ".join(f"{letters[at : at + at % 9 + 1]}{at % 7 or ''}" for at in range(4_000))
+    batches = [[described(many, letters, "Z" * 3_000, f"é {many}", f"\u2014 {many}", f"{many} né")]] * 2
+    assert analysed(batches) == analysed_by_the_reference(batches)
 
-    def told() -> Any:
-        held = numbering.Numbering()
-        return [part.tolist() for part in (*held.numbers(texts), *held.numbers(texts))], held.vocabulary
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numbering, "kernel", None)
-        expected = told()
-    assert told() == expected
+SHAPE = np.array([1.0, 3.0, 0.3] * 6 + [0.6, 1.2, 200.0])
+"""Weights of six fields, and the shape of what they come to."""
 
 
 def place_of(run: bytes) -> int:
@@ -405,18 +562,17 @@ def test_runs_that_somebody_made_collide_stay_with_python_and_get_their_codes() 
     assert kernel is not None
     colliding = [run for number in range(60_000) if place_of(run := b"w%d" % number) == 500]
     assert len(colliding) > 40
-    memo, asked = kernel.runs(0), list[bytes]()
+    memo, asked, vocabulary = kernel.runs(0), list[str](), dict[str, int]()
 
-    class Others(dict[bytes, int]):
-        def __missing__(self, run: bytes) -> int:
-            asked.append(run)
-            return int(run[1:])
+    def odd(run: str) -> list[tuple[int, ...]]:
+        asked.append(run)
+        return [(vocabulary.setdefault(run, len(vocabulary)),)]
 
+    given = [("", b" ".join(colliding).decode(), "", "", ((), ""), ())]
     for _ in range(2):
-        found = kernel.codes(memo, {}, Others(), lambda numbers: 7, b" ".join(colliding), 64, -1)
-        codes = np.frombuffer(found, dtype=np.int32).tolist()
-        assert codes == [7] * 32 + [int(run[1:]) for run in colliding[32:]]
-    assert asked == colliding[32:] * 2
+        found = kernel.analyse(memo, vocabulary, odd, documents.read_inside, given, SHAPE, (64, 4_000, 2_000, 6, 20))
+        assert np.frombuffer(found[1], dtype=np.int32).tolist() == list(range(len(vocabulary)))
+    assert asked == [run.decode() for run in colliding[32:]] * 2
     assert kernel.run_count(memo) == 32
 
 
@@ -545,6 +701,45 @@ SAID = st.lists(
 
 
 @compiled
+@pytest.mark.parametrize(
+    "what",
+    [
+        "never",
+        "NOT",
+        "aGVsbG8gd29ybGQgdGhpcyBpcw",
+        "deadbeefdeadbeefdead",
+        "listAllOpenIssuesOfUser",
+        "additionalProperties",
+        "é",
+        "%",
+        "it\\n not",
+        "x\\tdeadbeefdeadbeefdead",
+        "\x7f",
+    ],
+)
+def test_wherever_something_stands_in_a_definition_the_same_is_said_of_it(what: str) -> None:  # fmt: skip
+    for before in range(140):
+        for raw in (
+            f"{'.' * before} {what} ",
+            f"{'.' * before} {what}",
+            f"{'x' * before} {what}/",
+            f'{"." * before}"{what}"',
+        ):
+            encoded = raw.encode()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(glance, "kernel", None)
+                plain = glance.without_escapes(encoded)
+                suspected = bool(
+                    glance.odd_characters(encoded)
+                    or glance.has_controls(encoded)
+                    or not glance._DECISIVE.isdisjoint(plain.translate(glance._WORDS).split())
+                    or any(True for _ in glance._long_runs(plain))
+                    or b"%" in encoded
+                )
+            assert glance.is_harmless(encoded) == (not suspected), raw
+
+
+@compiled
 @thorough
 @given(SAID, SAID)
 def test_screening_finds_the_same(description: str, name: str) -> None:
@@ -596,59 +791,117 @@ def texts(draw: Any) -> PlainDocument:
 @thorough
 @given(st.lists(texts(), max_size=5))
 def test_documents_have_the_same_terms_with_the_same_impacts(batch: list[PlainDocument]) -> None:
-    def told() -> Any:
-        held = analysis.Analyser(default_weights()).analyse(batch)
-        return [(part.dtype, part.tobytes()) for part in (held.sizes, held.terms, held.codes, held.names)]
+    assert analysed([batch]) == analysed_by_the_reference([batch])
 
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (analysis, numbering, text):
-            patch.setattr(module, "kernel", None)
-        expected = told()
-    assert told() == expected
+
+@compiled
+@thorough
+@given(st.lists(OBJECTS | SCHEMAS, max_size=3), st.sampled_from(["né", "a — b", "it", "日本", "\u2019s"]))
+def test_tools_have_the_same_terms_as_the_words_of_their_schemas(schemas: list[Any], said: str) -> None:
+    tools = [
+        freeze_tool({"name": f"t{number}", "description": said, "inputSchema": schema}, toolset="mcp-é", origin="mcp")
+        for number, schema in enumerate(schemas)
+        if isinstance(schema, dict)
+    ]
+    batch = list(documents.documents_of(build_toolset("mcp-é", tools, origin="mcp"), {"t0": (said, "it")}))
+    assert analysed([batch]) == analysed_by_the_reference([batch])
+
+
+@compiled
+@pytest.mark.parametrize("size", [10, 1_993, 1_994, 1_995, 1_998, 1_999, 2_000, 2_001, 5_000])
+@pytest.mark.parametrize("letter", ["x", "é", "—", "\n", '"', "\x01"])
+def test_the_words_inside_a_schema_end_at_the_same_character(size: int, letter: str) -> None:
+    said = ((letter + "y") * size)[:size]
+    schema = {"properties": {"one": {"description": said}, "two": {"description": "after it"}, "q": {"enum": ["x"]}}}
+    tool = freeze_tool({"name": "t", "inputSchema": schema}, toolset="mcp-t", origin="mcp")
+    batch = list(documents.documents_of(build_toolset("mcp-t", [tool], origin="mcp")))
+    assert analysed([batch]) == analysed_by_the_reference([batch])
 
 
 @compiled
 @pytest.mark.parametrize(
     "worth", [(1.0, 1e16, -1e16, 0.5, 0.5, 0.5), (1e16, 1.0, 1.0, -1e16, 3.0, 0.5), (1.0, 1e16, 1.0, -1e16, 1.0, 9.0)]
 )
-def test_what_a_term_is_worth_in_many_fields_is_added_in_the_same_order(
-    worth: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_term_is_worth_in_many_fields_is_added_in_the_same_order(worth: tuple[float, ...]) -> None:
     # Numbers of which the order decides the sum: with those of real fields it decides the last bit.
-    monkeypatch.setattr(analysis.Analyser, "_worth", lambda self, lengths: np.tile(worth, (len(lengths), 1)))
-    batch = [
-        PlainDocument(
-            key="k",
-            digest="d",
-            leaf=held[0],
-            toolset=held[1],
-            description=held[2],
-            parameters=(held[3],),
-            nested=held[4],
-            aliases=(held[5],),
-        )
-        for held in (["it"] * size + [""] * (6 - size) for size in range(7))
-    ]
-
-    def told() -> list[int]:
-        return analysis.Analyser(default_weights()).analyse(batch).codes.tolist()
-
-    found = told()
-    monkeypatch.setattr(analysis, "kernel", None)
-    assert found == told()
+    fields = {
+        name: analysis.Field(weight=weight, pivot=1.0, length_share=0.0)
+        for name, weight in zip(analysis.FIELDS, worth, strict=True)
+    }
+    batch = [described(*["it"] * size) for size in range(7)]
+    weights = analysis.FieldWeights(fields=fields)
+    assert analysed([batch], weights) == analysed_by_the_reference([batch], weights)
 
 
 @compiled
-def test_numbers_and_places_out_of_bounds_are_refused() -> None:
+def test_documents_that_are_none_are_refused_and_so_are_numbers_that_no_term_has() -> None:
     assert kernel is not None
-    good, each = np.zeros(2, np.int32), np.ones(6)
-    for numbers, places, worth, fields in (
-        (good - 1, good, each, 6), (good, good - 1, each, 6), (good, good + 6, each, 6), (good[:1], good, each, 6),
-        (good, good, each[:5], 6), (good, good, each, 0), (good, good, each, 9), (good + (1 << 29), good, each, 6),
-        (good.astype(np.int64), good, each, 6), (good, good, each.astype(np.float32), 6), ([0], good, each, 6),
+    bounds, good = (64, 400, 2_000, 6, 20), ("k", "leaf", "toolset", "said", ((), ""), ("also",))
+    for document in (
+        "k", ("k",), [*good], (*good, ""), ("k", b"leaf", *good[2:]), (*good[:4], "", ()), (*good[:4], ((),), ()),
+        (*good[:4], ("", ""), ()), (*good[:4], ((), b""), ()), (*good[:4], ((7,), ""), ()), (*good[:5], "also"), (*good[:5], (None,)),
+    ):  # fmt: skip
+        with pytest.raises(TypeError):
+            kernel.analyse(kernel.runs(1), {}, len, len, [document], SHAPE, bounds)
+    odd, bad = ("k", "né", "", "", ((), ""), ()), ("k", "", "", "", b"[]", ())
+    for numbers in ([(1,)], [(-1,)], [("a",)], [[0]], (), None, [(1 << 70,)]):
+        with pytest.raises((TypeError, ValueError, OverflowError)):
+            kernel.analyse(kernel.runs(1), {"a": 0}, lambda text, told=numbers: told, len, [odd], SHAPE, bounds)
+    for inside in (None, 7, (), ((), 7)):
+        with pytest.raises(TypeError):
+            kernel.analyse(kernel.runs(1), {}, len, lambda schema, told=inside: told, [bad], SHAPE, bounds)
+    for shape in (SHAPE[:9], SHAPE.astype(np.float32), shifted(SHAPE), [1.0]):
+        with pytest.raises((TypeError, ValueError)):
+            kernel.analyse(kernel.runs(1), {}, len, len, [good], shape, bounds)
+    for wrong in ((0, *bounds[1:]), (1_000, *bounds[1:]), (64, 400), (64, -1, 9, 6, 20), (64, 400, 9, 1 << 40, 20)):
+        with pytest.raises((TypeError, ValueError, OverflowError)):
+            kernel.analyse(kernel.runs(1), {}, len, len, [good], SHAPE, wrong)
+    with pytest.raises(ValueError, match="number"):
+        kernel.analyse(kernel.runs(1), {"leaf": 7}, len, len, [good], SHAPE, bounds)
+
+
+@compiled
+@thorough
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 9), st.integers(0, 255)), max_size=5, unique_by=lambda pair: pair[0]),
+        max_size=6,
+    ),
+    st.randoms(),
+)
+def test_documents_have_the_same_postings_whatever_rows_they_are(held: list[Any], rng: Any) -> None:
+    rows = list(range(len(held)))
+    rng.shuffle(rows)
+    pairs = [pair for document in held for pair in document]
+    stretch = forward.Stretch(
+        sizes=np.array([len(document) for document in held], np.int64),
+        terms=np.array([term for term, _ in pairs], np.int32),
+        codes=np.array([code for _, code in pairs], np.uint8),
+        names=np.arange(3 * len(held), dtype=np.uint32).reshape(-1, 3),
+    )
+    for places in (None, np.array(rows, np.int64)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(postings, "kernel", None)
+            expected = postings.build_segment(stretch, places)
+        found = postings.build_segment(stretch, places)
+        for name in ("starts", "documents", "codes", "names"):
+            one, other = getattr(found, name), getattr(expected, name)
+            assert (one.dtype, one.tolist(), one.flags.writeable) == (other.dtype, other.tolist(), False)
+
+
+@compiled
+def test_documents_whose_terms_are_not_theirs_have_no_postings() -> None:
+    assert kernel is not None
+    sizes, terms, codes = np.array([1, 1]), np.zeros(2, np.int32), np.zeros(2, np.uint8)
+    rows = np.array([1, 0])
+    for wrong in (
+        (sizes - 1, terms, codes, None), (sizes + 1, terms, codes, None), (-sizes, terms, codes, None), (sizes, terms - 1, codes, None),
+        (sizes, terms, codes[:1], None), (sizes, terms, codes, rows[:1]), (sizes, terms, codes, rows * 2), (sizes, terms, codes, rows * 0),
+        (sizes, terms, codes, -rows), (terms, terms, codes, None), (sizes, sizes, codes, None), (shifted(sizes), terms, codes, None),
+        (sizes, shifted(terms), codes, None), (sizes, terms, codes, shifted(rows)), (sizes, terms, codes, [1, 0]), (np.array([1 << 62, 2]), terms, codes, None),
     ):  # fmt: skip
         with pytest.raises((ValueError, TypeError)):
-            kernel.impacts(numbers, places, worth, fields, 0.6, 1.2, 200.0)
+            kernel.segment(*wrong)
 
 
 def shifted(array: Any) -> Any:
@@ -662,13 +915,10 @@ def shifted(array: Any) -> Any:
 @compiled
 def test_arrays_that_do_not_stand_where_the_processor_expects_them_are_refused() -> None:
     assert kernel is not None
-    numbers, each, scores = np.zeros(2, np.int32), np.ones(6), np.ones(9, np.float32)
+    scores = np.ones(9, np.float32)
     codes, impacts = np.array([7], np.uint8), np.zeros(256, np.float32)
     for call in (
         lambda: kernel.best(shifted(scores), 3),
-        lambda: kernel.impacts(shifted(numbers), numbers, each, 6, 0.6, 1.2, 200.0),
-        lambda: kernel.impacts(numbers, shifted(numbers), each, 6, 0.6, 1.2, 200.0),
-        lambda: kernel.impacts(numbers, numbers, shifted(each), 6, 0.6, 1.2, 200.0),
         lambda: kernel.postings(1, shifted(closed(0, 1)), closed(0), codes, impacts),
         lambda: kernel.postings(1, closed(0, 1), shifted(closed(0)), codes, impacts),
         lambda: kernel.postings(1, closed(0, 1), closed(0), codes, shifted(impacts)),
@@ -678,6 +928,125 @@ def test_arrays_that_do_not_stand_where_the_processor_expects_them_are_refused()
     total = np.zeros(5, np.uint8)[1:].view(np.float32)
     with pytest.raises(ValueError, match="rows"):
         kernel.add(kernel.postings(1, closed(0, 1), closed(0), codes, impacts), total, [])
+
+
+WAYS = kernel.ways() if kernel is not None else []
+DIVERSE = np.random.default_rng(11)
+
+
+@compiled
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("rows", "columns"), [(384, 1), (384, 15), (384, 64), (384, 65), (384, 1152), (768, 130), (1536, 384)]
+)
+def test_products_with_a_matrix_are_the_same_bits_in_every_way(way: str, rows: int, columns: int) -> None:
+    codes = DIVERSE.integers(-127, 128, (rows, columns)).astype(np.int8)
+    scales, shift = (DIVERSE.standard_normal(columns).astype(np.float32) for _ in range(2))
+    held, plain = products.Matrix.of(codes, scales, shift, way=way), products.Matrix.of(codes, scales, shift, way=None)
+    for pieces in (*range(1, 14), 20, 21, 40, 100):
+        states = DIVERSE.standard_normal((pieces, rows)).astype(np.float32) ** 3
+        states[pieces // 2] *= np.float32(10.0 ** DIVERSE.integers(-44, 30))
+        assert held(states).tobytes() == plain(states).tobytes()
+
+
+@compiled
+@pytest.mark.parametrize("way", WAYS)
+def test_sums_as_great_as_they_can_be_are_the_same_bits(way: str) -> None:
+    codes = np.full((1536, 64), 127, dtype=np.int8)
+    codes[:, ::2] = -127
+    ones = np.ones(64, dtype=np.float32)
+    states = np.ones((7, 1536), dtype=np.float32) * np.float32(1.7)
+    states[1::2] *= -1
+    held, plain = (products.Matrix.of(codes, ones, ones, way=each) for each in (way, None))
+    assert held(states).tobytes() == plain(states).tobytes()
+    vectors = products.CodedVectors.of(np.tile(codes[:, :32], (1, 32)))
+    for vector in (np.ones(1024, dtype=np.float32), -np.ones(1024, dtype=np.float32), vectors.codes[0] / np.float32(3)):
+        assert vectors.near(vector, way=way).tobytes() == vectors.near(vector, way=None).tobytes()
+
+
+@compiled
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("rows", "dimensions"), [(0, 256), (1, 32), (255, 64), (256, 256), (1_100, 256), (513, 384)])
+def test_products_with_many_vectors_are_the_same_bits_in_every_way(way: str, rows: int, dimensions: int) -> None:
+    vectors = products.CodedVectors.of(DIVERSE.integers(-127, 128, (rows, dimensions)).astype(np.int8))
+    for power in (-44, -30, -3, 0, 20):
+        vector = DIVERSE.standard_normal(dimensions).astype(np.float32) * np.float32(10.0**power)
+        assert vectors.near(vector, way=way).tobytes() == vectors.near(vector, way=None).tobytes()
+
+
+@compiled
+def test_matrices_and_vectors_that_do_not_belong_together_are_refused() -> None:
+    assert kernel is not None
+    if not WAYS:
+        pytest.skip("this processor multiplies in none of the ways")
+    way, codes, ones = WAYS[0], np.ones((64, 3), np.int8), np.ones(3, np.float32)
+    good = kernel.matrix(way, 32, codes, ones, ones)
+    for wrong in (
+        (way, 32, codes, ones, ones[:2]), (way, 32, codes, ones[:2], ones), (way, 31, codes, ones, ones), (way, 0, codes, ones, ones),
+        (way, 2048, np.ones((2048, 3), np.int8), ones, ones), (way, 64, codes[:32], ones, ones), (way, -32, codes, ones, ones),
+        (way, 32, codes.astype(np.int16), ones, ones), (way, 32, codes, ones.astype(np.float64), ones), (way, 32, codes[:, ::2], ones, ones),
+        (way, 32, codes[:0], ones[:0], ones[:0]), ("abacus", 32, codes, ones, ones), (None, 32, codes, ones, ones), (way, 32, codes, ones),
+        (way, 32, codes, shifted(ones), ones),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, TypeError, OverflowError)):
+            kernel.matrix(*wrong)
+    states, out = np.ones((2, 64), np.float32), np.empty((2, 3), np.float32)
+    kernel.multiplied(good, states, out)
+    kernel.multiplied(good, states[:0], out[:0])
+    still = out.copy()
+    still.setflags(write=False)
+    for wrong in (
+        (good, states[:1], out), (good, states[:, :63].copy(), out), (good, states, out[:, :2].copy()), (good, states, still), (good, states),
+        (good, states.astype(np.float64), out), (good, states, out.astype(np.float64)), (None, states, out), (good, states[:, ::2], out),
+        (good, shifted(states.ravel()), out), (good, states, np.empty((2, 4), np.float32)),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, TypeError, BufferError)):
+            kernel.multiplied(*wrong)
+    vector, rows, worth, room = (
+        np.ones(64, np.float32),
+        np.ones((5, 64), np.int8),
+        np.ones(5, np.float32),
+        np.empty(5, np.float32),
+    )
+    kernel.near(way, vector, rows, worth, room)
+    for wrong in (
+        (way, vector[:63].copy(), rows, worth, room), (way, vector, rows[:4], worth, room), (way, vector, rows, worth[:4], room),
+        (way, vector, rows, worth, room[:4]), (way, vector, rows.astype(np.int16), worth, room), ("", vector, rows, worth, room), (way, vector, rows, worth),
+        (way, np.ones(2048, np.float32), np.ones((5, 2048), np.int8), worth, room), (way, vector[:0], rows[:, :0], worth, room), (way, vector, rows, worth, still),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, TypeError, BufferError)):
+            kernel.near(*wrong)
+
+
+MADE_UP_CATALOG = """
+import json, random
+from toolcrib.retrieval.base import PlainDocument
+from toolcrib.retrieval.hybrid import HybridRetriever
+draw = random.Random(5)
+verbs = "find list send create delete convert translate book cancel read".split()
+things = "weather flights messages files tables currency recipes songs tickets invoices people images".split()
+said = "for a customer, by name, in a city, of today, as text, with a date, from a folder, to a friend".split(", ")
+made = [
+    PlainDocument(
+        key=f"t{number}", digest=f"d{number}", leaf=f"{draw.choice(verbs)}_{draw.choice(things)}", toolset=f"s{number % 20}",
+        description=" ".join(draw.choice((*verbs, *things, *said)) for _ in range(draw.randrange(3, 25))),
+        parameters=tuple(draw.sample(things, 2)), nested=draw.choice(said), aliases=(),
+    )
+    for number in range(900)
+]
+index = HybridRetriever().index(made)
+told = []
+for number in range(60):
+    asked = [f"{draw.choice(verbs)} the {draw.choice(things)} {draw.choice(said)}" for _ in range(1 + number % 4)]
+    found = index.search(", then I want to ".join(asked), limit=10)
+    told.append(([(hit.key, hit.score) for hit in found.hits], found.confidence, found.abstained))
+print(json.dumps(told))
+"""
+
+
+@compiled
+def test_a_whole_search_gives_the_same_with_the_kernel_and_without() -> None:
+    assert in_fresh_process(MADE_UP_CATALOG) == in_fresh_process(MADE_UP_CATALOG, TOOLCRIB_KERNEL="off")
 
 
 @compiled
@@ -706,15 +1075,29 @@ def test_searching_leaks_nothing() -> None:
             kernel.halves(word, (1, 5), None)
             kernel.name_hash(word)
             kernel.common_ends((word, array), (word,))
-            kernel.impacts(np.zeros(9, np.int32), np.zeros(9, np.int32), np.ones(6), 6, 0.6, 1.2, 200.0)
+            kernel.segment(np.array([2, 1]), np.zeros(3, np.int32), np.zeros(3, np.uint8), np.array([1, 0]))
             with suppress(ValueError):
-                kernel.impacts(np.zeros(9, np.int32), np.zeros(9, np.int32) - 1, np.ones(6), 6, 0.6, 1.2, 200.0)
+                kernel.segment(np.array([2, 2]), np.zeros(3, np.int32), np.zeros(3, np.uint8), None)
             watched = kernel.words([b"not", b"type"])
             kernel.harmless(word.encode(), watched, 20)
             kernel.inside(schema, 6, 20)
             kernel.inside(schema[:-2], 6, 20)
+            kernel.canonical(b"head", schema, 64)
+            kernel.canonical(b"head", schema[:-1], 64)
+            kernel.items(b"[1," + schema + b"]")
+            kernel.items(b"[" + schema)
+            kernel.plain({word: [word, 1.5]})
+            kernel.read_tool(b'{"name":"n","annotations":{},"inputSchema":' + schema + b"}", 64)
+            kernel.read_tool(b'{"name":7,"inputSchema":' + schema + b"}", 64)
             kernel.signature(word, schema, signature._KNOWN_WORDS, signature._SIMPLE_WORDS, signature._PLAIN, 600)
-            kernel.codes(kernel.runs(turn), {word: 3}, {}, len, f"{word} {word}X{turn} w{turn}".encode(), 64, -1)
+            given = [(word, f"{word} {word}X{turn} w{turn}", "né", "a — b", each, (word,)) for each in (schema, b"[]")]
+            bounds = 64, 400, 2_000, 6, 20
+            kernel.analyse(
+                kernel.runs(turn), {word: 0}, lambda text: [(0,)], documents.read_inside, given, SHAPE, bounds
+            )
+            with suppress(TypeError):
+                kernel.analyse(kernel.runs(turn), {word: 0}, len, documents.read_inside, given, SHAPE, bounds)
+            kernel.name_hashes(given)
             segment = kernel.postings(
                 50,
                 closed(0, 50),
@@ -724,7 +1107,17 @@ def test_searching_leaks_nothing() -> None:
             )
             kernel.add(segment, array, [(0, 1.0)])
             kernel.add_merged(segment, array, kernel.merge(segment, ((0, 1.0),), ((0, 0.5),)))
-        segment = watched = None
+            for way in kernel.ways():
+                held_matrix = kernel.matrix(way, 32, np.ones((64, 3), np.int8), array[:3], array[:3])
+                kernel.multiplied(held_matrix, np.ones((2, 64), np.float32), np.empty((2, 3), np.float32))
+                kernel.near(way, np.ones(32, np.float32), np.ones((50, 32), np.int8), array, np.empty(50, np.float32))
+                with suppress(ValueError):
+                    kernel.matrix(way, 32, np.ones((63, 3), np.int8), array[:3], array[:3])
+                with suppress(ValueError):
+                    kernel.multiplied(held_matrix, array, array)
+                with suppress(ValueError):
+                    kernel.near(way, array, np.ones(9, np.int8), array, array)
+        segment = watched = given = held_matrix = None
         gc.collect()
         assert tracemalloc.get_traced_memory()[0] - held < 2_000
     finally:
@@ -755,10 +1148,6 @@ import numpy as np, orjson
 from toolcrib.kernel import kernel
 from toolcrib.retrieval import signature
 
-class Others(dict):
-    def __missing__(self, run):
-        return 5
-
 def closed(*numbers):
     array = np.array(numbers, np.int32)
     array.setflags(write=False)
@@ -769,13 +1158,16 @@ schema = orjson.dumps({"properties": {"a": {"description": "x", "anyOf": [{"prop
 simple = orjson.dumps({"properties": {"a": {"type": "string"}, "b": {"type": "null"}}, "required": ["b"]})
 values = [{str(number): [number, {"x": 1.5}]} for number in range(400)]
 arrays = closed(0, 50), closed(*range(50)), np.ones(50, np.uint8), np.ones(256, np.float32)
-numbers, each, scores = np.zeros(900, np.int32), np.ones(6), np.arange(1, 301, dtype=np.float32)
-text = " ".join(f"fooBar{number} w{number} {'q' * number}" for number in range(60)).encode()
+scores, shape = np.arange(1, 301, dtype=np.float32), np.array([1.0, 3.0, 0.3] * 6 + [0.6, 1.2, 200.0])
+text = " ".join(f"fooBar{number} w{number} {'q' * number}" for number in range(60))
+escaped = orjson.dumps({"properties": {"a": {"description": "one\\ntwo"}}})
+given = [("k", text, "né", "a \u2014 b", each, ("also",)) for each in (schema, escaped)]
+bounds, sizes, terms, codes = (64, 400, 2_000, 6, 20), np.array([9, 0]), np.arange(9, dtype=np.int32), np.zeros(9, np.uint8)
 vocabulary, watched, seed = {"walk": 1, "walks": 2}, [b"not", b"type"], hash("seed")
-several = encode = lambda given: -7
+encode, odd = lambda given: -7, lambda text: [(0,)]
 # Functions and growing dictionaries are made before: some Pythons end with the memory that these ask for.
-numbered, others = {}, Others()
-kernel.codes(kernel.runs(seed), numbered, others, several, text, 64, -1)
+numbered = {}
+kernel.analyse(kernel.runs(seed), numbered, odd, len, given, shape, bounds)
 calls = [
     lambda: kernel.keep(values, encode, 1 << 18),
     lambda: kernel.terms("createIssue in someWords", 64),
@@ -784,12 +1176,24 @@ calls = [
     lambda: kernel.forms(vocabulary, "walk"),
     lambda: kernel.words(watched),
     lambda: kernel.inside(schema, 6, 20),
+    lambda: kernel.canonical(b"head", schema, 64),
+    lambda: kernel.items(b"[1," + schema + b"]"),
+    lambda: kernel.read_tool(b'{"name":"n","annotations":{},"inputSchema":' + schema + b"}", 64),
     lambda: kernel.signature("t", simple, *signed, 600),
-    lambda: kernel.codes(kernel.runs(seed), numbered, others, several, text, 64, -1),
-    lambda: kernel.impacts(numbers, numbers, each, 6, 0.6, 1.2, 200.0),
+    lambda: kernel.analyse(kernel.runs(seed), numbered, odd, len, given, shape, bounds),
+    lambda: kernel.segment(sizes, terms, codes, None),
     lambda: kernel.merge(kernel.postings(50, *arrays), ((0, 1.0),), ((0, 0.5),)),
     lambda: kernel.best(scores, 9),
+    kernel.ways,
 ]
+if kernel.ways():
+    way, square, line = kernel.ways()[0], np.ones((32, 32), np.int8), np.ones(32, np.float32)
+    states, product = np.ones((40, 32), np.float32), np.empty((40, 32), np.float32)
+    held = kernel.matrix(way, 32, square, line, line)
+    calls += [
+        lambda: kernel.matrix(way, 32, square, line, line),
+        lambda: kernel.multiplied(held, states, product),
+    ]
 
 def tried(call, at):
     _testcapi.set_nomemory(at, at + 1)
@@ -820,7 +1224,7 @@ print("all", len(calls))
 def test_memory_that_runs_out_anywhere_is_an_error_that_leaks_nothing() -> None:
     if not hasattr(pytest.importorskip("_testcapi"), "set_nomemory"):
         pytest.skip("this Python cannot pretend that its memory runs out")
-    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == "all 12"
+    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == f"all {18 if WAYS else 16}"
 
 
 def test_a_kernel_of_other_sources_is_not_used() -> None:

@@ -1,10 +1,11 @@
 """Trains the sentence reader: it learns to point, from a query, at the vectors that the table gives to the right tools.
 
 It starts as paraphrase-MiniLM-L3-v2; the vectors of word pieces stay as they are. For every text the aim is a share for
-each of some thousand tools: most of it for the tool that the text was written for, the rest for tools that a teacher finds
-nearly the same, so that doing the same under another name is no mistake. What is judged is the reader alone and, for
-more, its mixture with the words of the query, as the package mixes them. The table does not change, so that everything
-that was fitted to it stays right.
+each of some thousand tools: most of it for the tool that the text was written for and for tools that a teacher finds
+nearly the same, so that doing the same under another name is no mistake; the rest for tools that the teacher finds
+for the text itself, which is all that there is to aim at for a need that no tool was written down for. What is judged
+is the reader alone and, for more, its mixture with the words of the query, as the package mixes them. The table does
+not change, so that everything that was fitted to it stays right.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as functional
+from needs import TAUGHT
 from torch import Tensor
 
 from toolcrib.limits import READER_MAX_PIECES
@@ -27,11 +29,15 @@ from toolcrib.retrieval.wordpiece import WordPieces
 
 WIDTH, HEADS, LAYERS = 384, 12, 3
 _SHARES = {
-    "search": 4.0, "plain": 5.0, "request": 5.0, "sentence": 1.5, "name": 1.0, "metatool_single": 2.0,
-    "seal_tools": 1.5, "numpybank_val": 0.3, "apibench_huggingface": 0.2, "glaive_demo": 0.2, "apibench_torchhub": 0.1,
+    "search": 4.0, "plain": 5.0, "request": 4.5, "story": 3.0, "miss": 2.5, "sentence": 1.5, "name": 1.0,
+    "metatool_single": 2.0, "seal_tools": 1.5, "numpybank_val": 0.3, "apibench_huggingface": 0.2, "glaive_demo": 0.2,
+    "apibench_torchhub": 0.1,
 }  # fmt: skip
 """How often each kind of text is drawn."""
 _TEACHER_TEMPERATURE = 0.05
+_TEXT_TEMPERATURE = 0.04
+_TEACHER_SHARE = 0.35
+"""What the teacher's own reading of a text says of the aim; of a need that is near and cannot be met, all."""
 _NEAREST = 24
 _CANDIDATES = 2_500
 _SHARE = 0.6
@@ -146,10 +152,12 @@ class Lessons:
         learned: dict[str, Any] = json.loads((work / "reader_rows.json").read_text("utf-8"))
         texts = [text for text, _, _ in learned["rows"]]
         pieces = WordPieces.load()
-        self.numbers = [pieces.numbers(text, at_most=40) for text in texts]
+        self.numbers = [pieces.numbers(text, at_most=READER_MAX_PIECES) for text in texts]
         self.gold = torch.tensor([place for _, place, _ in learned["rows"]])
+        kinds = [kind for _, _, kind in learned["rows"]]
+        self.missed = torch.tensor([kind == "miss" for kind in kinds])
         self.by_kind: dict[str, list[int]] = defaultdict(list)
-        for place, (_, _, kind) in enumerate(learned["rows"]):
+        for place, kind in enumerate(kinds):
             self.by_kind[kind].append(place)
         self.words = torch.tensor(np.stack([model.embed_query(text) for text in texts]))
         documents = [
@@ -161,8 +169,15 @@ class Lessons:
         ]  # fmt: skip
         self.tools = functional.normalize(torch.tensor(model.embed_documents(documents).astype(np.float32)), dim=1)
         self.taught = torch.tensor(np.load(work / "reader_tools.npy").astype(np.float32))
-        parts = self.taught.split(2_000)
-        self.nearest = torch.cat([(part @ self.taught.T).topk(_NEAREST, dim=1).indices for part in parts])
+        self.nearest = self.nearest_to(self.taught)
+        self.read = torch.tensor(np.load(work / "reader_texts.npy").astype(np.float32))
+        self.found = self.nearest_to(self.read)
+        self.reading = torch.full((len(texts),), -1)
+        self.reading[[kind in TAUGHT for kind in kinds]] = torch.arange(len(self.read))
+
+    def nearest_to(self, vectors: Tensor) -> Tensor:
+        """The tools that the teacher finds nearest to each vector."""
+        return torch.cat([(part @ self.taught.T).topk(_NEAREST, dim=1).indices for part in vectors.split(2_000)])
 
     def drawn(self, size: int) -> list[int]:
         """Texts of like length, so that little is padded."""
@@ -184,19 +199,22 @@ class Lessons:
     @torch.no_grad()
     def aim(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """Candidates, and the share of each of them for each text."""
-        gold, judged = self.gold[chosen], len(self.taught)
-        known = gold < judged
-        near = self.nearest[gold[known]].gather(1, torch.randint(0, _NEAREST, (int(known.sum()), 10))).reshape(-1)
+        gold, read, judged = self.gold[chosen], self.reading[chosen], len(self.taught)
+        known, taught = gold < judged, read >= 0
+        near = torch.cat([self.nearest[gold[known]], self.found[read[taught]]])
+        near = near.gather(1, torch.randint(0, _NEAREST, (len(near), 10))).reshape(-1)
         some = torch.randint(0, len(self.tools), (_CANDIDATES,))
         candidates = torch.unique(torch.cat([near, gold, some]))
-        alike = torch.full((len(chosen), len(candidates)), -1.0)
-        of_catalogue = candidates < judged
+        listed = torch.arange(len(candidates))[candidates < judged]
         rows = torch.arange(len(chosen))
-        alike[rows[known][:, None], torch.arange(len(candidates))[of_catalogue]] = (
-            self.taught[gold[known]] @ self.taught[candidates[of_catalogue]].T
-        )
+        alike = torch.full((len(chosen), len(candidates)), -1.0)
+        alike[rows[known][:, None], listed] = self.taught[gold[known]] @ self.taught[candidates[listed]].T
         alike[rows, torch.searchsorted(candidates, gold)] = 1.0
-        return candidates, functional.softmax(alike / _TEACHER_TEMPERATURE, dim=1)
+        meant = torch.full_like(alike, -1.0)
+        meant[rows[taught][:, None], listed] = self.read[read[taught]] @ self.taught[candidates[listed]].T
+        share = torch.where(self.missed[chosen], 1.0, _TEACHER_SHARE * taught)[:, None]
+        aim = (1 - share) * functional.softmax(alike / _TEACHER_TEMPERATURE, dim=1)
+        return candidates, aim + share * functional.softmax(meant / _TEXT_TEMPERATURE, dim=1)
 
 
 def loss(student: Student, lessons: Lessons, chosen: list[int]) -> Tensor:
@@ -216,7 +234,7 @@ def loss(student: Student, lessons: Lessons, chosen: list[int]) -> Tensor:
 def main() -> None:
     """Trains, and writes the weights as they are; `reader_export.py` makes the file that ships."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("work", type=Path, help="folder with reader_rows.json and reader_tools.npy")
+    parser.add_argument("work", type=Path, help="folder with reader_rows.json, reader_tools.npy, reader_texts.npy")
     parser.add_argument("start", type=Path, help="paraphrase-MiniLM-L3-v2.onnx, or what an earlier run wrote")
     parser.add_argument("out", type=Path)
     parser.add_argument("--steps", type=int, default=1_500)

@@ -2,6 +2,8 @@
 
 #include "kernel.h"
 
+#include <math.h>
+
 #define KEPT "toolcrib.kept"
 #define DEPTH_MAX 200
 #define LINE 64  /* bytes that the processor fetches at once */
@@ -20,6 +22,7 @@ static char DICT[1], LIST[1]; /* marks whose addresses no value has */
 
 typedef struct {
     Row slots, places;
+    int odd; /* some number is none that JSON has */
 } Kept;
 
 static void drop_kept(Kept *kept)
@@ -46,6 +49,11 @@ static int is_leaf(PyObject *value)
 {
     return PyUnicode_CheckExact(value) || value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value)
         || PyFloat_CheckExact(value);
+}
+
+static int is_finite(PyObject *leaf)
+{
+    return !PyFloat_CheckExact(leaf) || isfinite(PyFloat_AS_DOUBLE(leaf));
 }
 
 int put(Row *row, void *value)
@@ -89,8 +97,10 @@ static int keep_value(Kept *kept, PyObject *value, int depth, Py_ssize_t most)
     int is_dict = PyDict_CheckExact(value), done = 1;
     if (kept->slots.used >= most)
         return 0;
-    if (is_leaf(value))
+    if (is_leaf(value)) {
+        kept->odd |= !is_finite(value);
         return put_leaf(&kept->slots, value);
+    }
     if (depth >= DEPTH_MAX || !(is_dict || PyList_CheckExact(value)))
         return 0;
     Py_ssize_t size = is_dict ? PyDict_GET_SIZE(value) : PyList_GET_SIZE(value);
@@ -189,7 +199,8 @@ static void fit(Row *row)
     }
 }
 
-/* keep(value, encode, most) -> (kept, encode(value)), or None if the value is not plain. */
+/* keep(value, encode, most) -> what was kept, encode(value), and whether all numbers are finite; None if the value is
+   not plain. */
 FAST(keep)
 {
     if (count != 3)
@@ -221,7 +232,7 @@ FAST(keep)
         Py_DECREF(encoded);
         return NULL;
     }
-    return Py_BuildValue("NN", capsule, encoded);
+    return Py_BuildValue("NNN", capsule, encoded, PyBool_FromLong(!kept->odd));
 }
 
 /* same(kept, value) -> whether the value is exactly what was kept: types, order, content. */
@@ -234,4 +245,30 @@ FAST(same)
         return NULL;
     Walk walk = {kept->slots.at, kept->places.at, kept->places.at + kept->places.used};
     return PyBool_FromLong(same_value(&walk, args[1]));
+}
+
+static int all_plain(PyObject *value, int depth)
+{
+    PyObject *key, *item;
+    Py_ssize_t place = 0;
+    if (is_leaf(value))
+        return is_finite(value);
+    if (depth >= DEPTH_MAX)
+        return 0;
+    if (PyDict_CheckExact(value)) {
+        while (PyDict_Next(value, &place, &key, &item))
+            if (!PyUnicode_CheckExact(key) || !all_plain(item, depth + 1))
+                return 0;
+        return 1;
+    }
+    for (; PyList_CheckExact(value) && place < PyList_GET_SIZE(value); place++)
+        if (!all_plain(PyList_GET_ITEM(value, place), depth + 1))
+            return 0;
+    return PyList_CheckExact(value);
+}
+
+/* plain(value) -> whether all of it is of the built-in types of JSON themselves, and every number finite. */
+PyObject *plain(PyObject *module, PyObject *value)
+{
+    return PyBool_FromLong(all_plain(value, 0));
 }

@@ -29,6 +29,30 @@ typedef struct {
 /* Puts one more at the end: 1, or -1 with an error set. */
 int put(Row *row, void *value);
 
+/* Some characters of somebody else's. */
+typedef struct {
+    const char *start;
+    Py_ssize_t size;
+} Piece;
+
+/* A row of them that grows. */
+typedef struct {
+    Piece *at;
+    Py_ssize_t used, room;
+} Pieces;
+
+/* The words of an encoded schema as `retrieval.documents` reads them, in UTF-8: names of the parameters, and what stands
+   under them, level by level. 1: all of them; 0: not as expected; -1: an error is set. */
+typedef struct {
+    Pieces names, words;
+    Row level, below;
+    char *plain; /* strings without their escapes */
+    size_t plain_used, plain_room;
+} Inside;
+
+int read_inside(Inside *inside, PyObject *schema, Py_ssize_t levels, Py_ssize_t enumerated);
+void drop_inside(Inside *inside);
+
 /* What bytes are. */
 enum { LOWER = 1, UPPER = 2, DIGIT = 4, UNDERSCORE = 8, IN_RUN = 16, STOP = 32, HEX = 64 };
 
@@ -70,6 +94,20 @@ static inline int append(PyObject *list, PyObject *item)
 /* The terms of one run of letters and digits: its parts that are longer than a letter, and the whole. */
 int add_run(PyObject *found, const char *run, Py_ssize_t size);
 
+/* The hash of a name, letter by letter; `0xFFFFFFFF` before the first. */
+uint32_t hash_letters(uint32_t hash, const char *text, Py_ssize_t size, Py_ssize_t *letters);
+static inline uint32_t hash_end(uint32_t hash, Py_ssize_t letters) { return !letters ? 0 : ~hash ? ~hash : 1; }
+
+/* What runs of letters and digits stand for. */
+#define RUNS "toolcrib.runs"
+
+typedef struct Runs Runs;
+
+/* The terms of a run, by way of the memo: how many, and where their numbers are until the next call; -1 with an error
+   set, -2 if the memo has no room for the run. Behind `end` nothing can be read. */
+int terms_of_run(Runs *held, PyObject *vocabulary, const char *run, size_t size, const char *end, size_t most,
+                 const int32_t **numbers);
+
 /* A few short words to be looked for. */
 #define WORDS "toolcrib.words"
 #define WATCHED 64
@@ -100,17 +138,26 @@ FAST(harmless);
 FAST(inside);
 FAST(signature);
 FAST(runs);
-FAST(codes);
+FAST(analyse);
+FAST(segment);
 FAST(common_ends);
-FAST(impacts);
+FAST(canonical);
+FAST(read_tool);
 FAST(postings);
 FAST(add);
 FAST(merge);
 FAST(add_merged);
 FAST(best);
+FAST(ways);
+FAST(matrix);
+FAST(multiplied);
+FAST(near);
 SINGLE(family);
 SINGLE(name_hash);
+SINGLE(name_hashes);
 SINGLE(run_count);
 SINGLE(words);
+SINGLE(plain);
+SINGLE(items);
 
 #endif

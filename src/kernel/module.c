@@ -2,7 +2,7 @@
 
 #include "kernel.h"
 
-#define INTERFACE 10 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
+#define INTERFACE 12 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
 
 static PyMethodDef METHODS[] = {
     {"keep", (PyCFunction)(void (*)(void))keep, METH_FASTCALL, NULL},
@@ -15,18 +15,27 @@ static PyMethodDef METHODS[] = {
     {"inside", (PyCFunction)(void (*)(void))inside, METH_FASTCALL, NULL},
     {"signature", (PyCFunction)(void (*)(void))signature, METH_FASTCALL, NULL},
     {"runs", (PyCFunction)(void (*)(void))runs, METH_FASTCALL, NULL},
-    {"codes", (PyCFunction)(void (*)(void))codes, METH_FASTCALL, NULL},
+    {"analyse", (PyCFunction)(void (*)(void))analyse, METH_FASTCALL, NULL},
+    {"segment", (PyCFunction)(void (*)(void))segment, METH_FASTCALL, NULL},
+    {"canonical", (PyCFunction)(void (*)(void))canonical, METH_FASTCALL, NULL},
+    {"read_tool", (PyCFunction)(void (*)(void))read_tool, METH_FASTCALL, NULL},
     {"common_ends", (PyCFunction)(void (*)(void))common_ends, METH_FASTCALL, NULL},
-    {"impacts", (PyCFunction)(void (*)(void))impacts, METH_FASTCALL, NULL},
     {"postings", (PyCFunction)(void (*)(void))postings, METH_FASTCALL, NULL},
     {"add", (PyCFunction)(void (*)(void))add, METH_FASTCALL, NULL},
     {"merge", (PyCFunction)(void (*)(void))merge, METH_FASTCALL, NULL},
     {"add_merged", (PyCFunction)(void (*)(void))add_merged, METH_FASTCALL, NULL},
     {"best", (PyCFunction)(void (*)(void))best, METH_FASTCALL, NULL},
+    {"ways", (PyCFunction)(void (*)(void))ways, METH_FASTCALL, NULL},
+    {"matrix", (PyCFunction)(void (*)(void))matrix, METH_FASTCALL, NULL},
+    {"multiplied", (PyCFunction)(void (*)(void))multiplied, METH_FASTCALL, NULL},
+    {"near", (PyCFunction)(void (*)(void))near, METH_FASTCALL, NULL},
     {"family", family, METH_O, NULL},
     {"name_hash", name_hash, METH_O, NULL},
+    {"name_hashes", name_hashes, METH_O, NULL},
     {"run_count", run_count, METH_O, NULL},
     {"words", words, METH_O, NULL},
+    {"plain", plain, METH_O, NULL},
+    {"items", items, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,24 +1,24 @@
-/* Runs: the codes of many texts at once, as `retrieval.numbering` gives them. */
+/* Runs: what runs of letters and digits stand for, remembered for `retrieval.analysis`. */
 
 #include "kernel.h"
 
-#define RUNS "toolcrib.runs"
-#define BORDER 0x1e
 #define PROBES 32 /* places looked at for one run: whoever makes runs collide gains no more than a look-up in Python */
 
 typedef struct {
-    uint64_t hash; /* 0: free */
+    uint64_t hash, head; /* no hash: free; the first letters, which are all of a short run */
     uint32_t start, size;
-    int32_t code;
+    int32_t code; /* the number of the one term, or where several of them stand, counted down from -2 */
 } Place;
 
-typedef struct {
+struct Runs {
     Place *places;
     size_t room, used; /* room is a power of two */
     char *letters;
     size_t letters_room, letters_used;
+    int32_t *several; /* the terms of runs that have not exactly one, each row of them after its length */
+    size_t several_room, several_used;
     uint64_t seed;
-} Runs;
+};
 
 static void free_runs(PyObject *capsule)
 {
@@ -26,6 +26,7 @@ static void free_runs(PyObject *capsule)
     if (held) {
         PyMem_Free(held->places);
         PyMem_Free(held->letters);
+        PyMem_Free(held->several);
         PyMem_Free(held);
     }
 }
@@ -50,19 +51,26 @@ PyObject *run_count(PyObject *module, PyObject *memo)
     return held ? PyLong_FromSize_t(held->used) : NULL;
 }
 
+/* The letters from here on, at most eight, in one number. At least eight bytes can be read. */
+static inline uint64_t letters_at(const char *run, size_t size)
+{
+    uint64_t word;
+    memcpy(&word, run, sizeof word);
+    if (size < sizeof word) /* without what stands behind the run */
+#if PY_BIG_ENDIAN
+        word &= ~(~(uint64_t)0 >> (8 * size));
+#else
+        word &= ~(~(uint64_t)0 << (8 * size));
+#endif
+    return word;
+}
+
 /* At least eight bytes behind the run can be read. */
 static uint64_t hash_of(const Runs *held, const char *run, size_t size)
 {
-    uint64_t hash = held->seed ^ (size * 0x9e3779b97f4a7c15u), word;
-    for (size_t at = 0; at < size; at += sizeof word) {
-        memcpy(&word, run + at, sizeof word);
-        if (size - at < sizeof word) /* without what stands behind the run */
-#if PY_BIG_ENDIAN
-            word &= ~(uint64_t)0 << (64 - 8 * (size - at));
-#else
-            word &= ~(uint64_t)0 >> (64 - 8 * (size - at));
-#endif
-        hash = (hash ^ word) * 0xd6e8feb86659fd93u;
+    uint64_t hash = held->seed ^ (size * 0x9e3779b97f4a7c15u);
+    for (size_t at = 0; at < size; at += sizeof hash) {
+        hash = (hash ^ letters_at(run + at, size - at)) * 0xd6e8feb86659fd93u;
         hash ^= hash >> 32;
         hash *= held->seed | 1;
         hash ^= hash >> 29;
@@ -71,16 +79,19 @@ static uint64_t hash_of(const Runs *held, const char *run, size_t size)
 }
 
 /* The place of a run, or the free one where it belongs; NULL if neither is near. */
-static Place *place_of(const Runs *held, uint64_t hash, const char *run, size_t size)
+static Place *place_of(const Runs *held, uint64_t hash, uint64_t head, const char *run, size_t size)
 {
     for (size_t probe = 0; held->room && probe < PROBES; probe++) {
         Place *place = &held->places[((hash >> 1) + probe) & (held->room - 1)];
-        if (!place->hash || (place->hash == hash && place->size == size && !memcmp(held->letters + place->start, run, size)))
+        if (!place->hash
+            || (place->hash == hash && place->size == size && place->head == head
+                && (size <= sizeof head || !memcmp(held->letters + place->start, run, size))))
             return place;
     }
     return NULL;
 }
 
+/* Makes room for one more run of this size. */
 static int grow_runs(Runs *held, size_t size)
 {
     if (held->letters_used + size > held->letters_room) {
@@ -94,13 +105,13 @@ static int grow_runs(Runs *held, size_t size)
     if (held->used * 2 < held->room)
         return 0;
     Runs larger = *held;
-    larger.room = held->room ? held->room * 2 : 1024;
+    larger.room = !held->room ? 1024 : held->room < 1 << 14 ? held->room * 4 : held->room * 2;
     larger.places = PyMem_Calloc(larger.room, sizeof(Place));
     if (!larger.places)
         return -1;
     for (size_t at = 0; at < held->room; at++) {
         Place *old = &held->places[at];
-        Place *place = old->hash ? place_of(&larger, old->hash, held->letters + old->start, old->size) : NULL;
+        Place *place = old->hash ? place_of(&larger, old->hash, old->head, held->letters + old->start, old->size) : NULL;
         if (place)
             *place = *old;
     }
@@ -109,100 +120,131 @@ static int grow_runs(Runs *held, size_t size)
     return 0;
 }
 
-static int32_t as_code(PyObject *number)
+/* The number of a term, a new one if it has none; -1 with an error set. Lets go of the term, which may be none. */
+static int32_t number_term(PyObject *vocabulary, PyObject *term)
 {
-    long code = number ? PyLong_AsLong(number) : -1;
-    return (int32_t)code;
+    PyObject *fresh = term ? PyLong_FromSsize_t(PyDict_GET_SIZE(vocabulary)) : NULL;
+    PyObject *number = fresh ? PyDict_SetDefault(vocabulary, term, fresh) : NULL;
+    long value = number ? PyLong_AsLong(number) : -1;
+    Py_XDECREF(fresh);
+    Py_XDECREF(term);
+    if (value >= 0 && value < PyDict_GET_SIZE(vocabulary) && value <= INT32_MAX)
+        return (int32_t)value;
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "a term has no number");
+    return -1;
 }
 
-/* The code of a run: the number of its term, or what `several` says for the numbers of its terms. Sets an error. */
-static int32_t find_code(PyObject *vocabulary, PyObject *several, const char *run, size_t size, size_t most)
+static int is_plain(const char *run, size_t size)
 {
-    PyObject *found = PyList_New(0), *code = NULL;
-    if (!found || add_run(found, run, (Py_ssize_t)(size < most ? size : most)) < 0)
-        Py_CLEAR(found);
-    for (Py_ssize_t at = 0; found && at < PyList_GET_SIZE(found); at++) {
-        PyObject *number = PyLong_FromSsize_t(PyDict_GET_SIZE(vocabulary));
-        PyObject *held = number ? PyDict_SetDefault(vocabulary, PyList_GET_ITEM(found, at), number) : NULL;
-        Py_XINCREF(held);
-        Py_XDECREF(number);
-        if (!held || PyList_SetItem(found, at, held) < 0)
-            Py_CLEAR(found);
-    }
-    if (found)
-        code = PyList_GET_SIZE(found) == 1 ? Py_NewRef(PyList_GET_ITEM(found, 0)) : PyObject_CallOneArg(several, found);
-    int32_t result = as_code(code);
-    Py_XDECREF(code);
-    Py_XDECREF(found);
-    return result;
+    for (size_t at = 0; at < size; at++)
+        if (!is_lower(run[at]))
+            return 0;
+    return 1;
 }
 
-/* The code of a run by way of the memo. Sets an error. */
-static int32_t code_of(Runs *held, PyObject *const *args, const char *run, size_t size, size_t most)
+/* Notes the terms of a run that is not plain letters, behind all others; where they stand, or -1 with an error set. */
+static Py_ssize_t note_terms(Runs *held, PyObject *vocabulary, const char *run, size_t size)
 {
-    char last[WORD_MAX + 8] = {0};
-    uint64_t hash;
-    if (run + size + 8 <= PyBytes_AS_STRING(args[4]) + PyBytes_GET_SIZE(args[4]))
-        hash = hash_of(held, run, size);
-    else if (size > WORD_MAX)
-        hash = 0;
-    else
-        hash = hash_of(held, memcpy(last, run, size), size);
-    Place *place = hash ? place_of(held, hash, run, size) : NULL;
-    if (place && place->hash)
-        return place->code;
-    if (grow_runs(held, size) < 0)
-        place = NULL;
-    else
-        place = hash ? place_of(held, hash, run, size) : NULL;
-    if (!place) { /* the memo has no room for it: Python's has */
-        PyObject *key = PyBytes_FromStringAndSize(run, (Py_ssize_t)size);
-        PyObject *number = key ? PyObject_GetItem(args[2], key) : NULL;
-        int32_t code = as_code(number);
-        Py_XDECREF(key);
-        Py_XDECREF(number);
-        return code;
+    PyObject *found = PyList_New(0);
+    if (!found || add_run(found, run, (Py_ssize_t)size) < 0) {
+        Py_XDECREF(found);
+        return -1;
     }
-    int32_t code = find_code(args[1], args[3], run, size, most);
-    /* Python may have run, and other threads with it: the place may be another one, or taken. */
-    if (!PyErr_Occurred() && grow_runs(held, size) == 0 && (place = place_of(held, hash, run, size)) && !place->hash) {
-        *place = (Place){hash, (uint32_t)held->letters_used, (uint32_t)size, code};
+    size_t count = (size_t)PyList_GET_SIZE(found), start = held->several_used;
+    if (start + count + 1 > held->several_room) {
+        size_t room = (start + count + 1) * 2 + 256;
+        int32_t *several = room < INT32_MAX ? PyMem_Realloc(held->several, room * sizeof(int32_t)) : NULL;
+        if (!several) {
+            Py_DECREF(found);
+            PyErr_NoMemory();
+            return -1;
+        }
+        held->several = several;
+        held->several_room = room;
+    }
+    int32_t *to = held->several + start;
+    *to++ = (int32_t)count;
+    for (size_t at = 0; at < count; at++)
+        if ((*to++ = number_term(vocabulary, Py_NewRef(PyList_GET_ITEM(found, (Py_ssize_t)at)))) < 0) {
+            Py_DECREF(found);
+            return -1;
+        }
+    Py_DECREF(found);
+    held->several_used = start + count + 1;
+    return (Py_ssize_t)start;
+}
+
+/* Finds the terms of a run that is new, and remembers them: its place, or NULL. Sets an error, or none if the memo has no
+   room for the run. */
+static Place *add_place(Runs *held, PyObject *vocabulary, Place wanted, const char *run, size_t most)
+{
+    size_t size = wanted.size, read = size < most ? size : most;
+    Py_ssize_t code;
+    if (grow_runs(held, size) < 0 || !place_of(held, wanted.hash, wanted.head, run, size))
+        return NULL;
+    if (is_plain(run, read)) {
+        PyObject *term = PyUnicode_New((Py_ssize_t)read, 127);
+        if (term)
+            memcpy(PyUnicode_DATA(term), run, read);
+        code = number_term(vocabulary, term);
+    }
+    else {
+        code = note_terms(held, vocabulary, run, read);
+        if (code >= 0 && held->several[code] == 1) { /* `Read` has one term as well */
+            held->several_used = (size_t)code;
+            code = held->several[code + 1];
+        }
+        else if (code >= 0)
+            code = -2 - code;
+    }
+    if (code == -1)
+        return NULL;
+    /* A list was made, and the collector may have run: the memo may be another one now. */
+    Place *place = grow_runs(held, size) == 0 ? place_of(held, wanted.hash, wanted.head, run, size) : NULL;
+    if (place && !place->hash) {
+        wanted.start = (uint32_t)held->letters_used;
+        wanted.code = (int32_t)code;
+        *place = wanted;
         memcpy(held->letters + held->letters_used, run, size);
         held->letters_used += size;
         held->used++;
     }
-    return code;
+    return place;
 }
 
-/* codes(runs, vocabulary, others, several, text, most, border) -> the codes of all runs of an ASCII text, as bytes of
-   integers of 32 bits. `several` gives the code of several terms, `others` that of a run which the memo cannot hold. */
-FAST(codes)
+/* The place of a run behind which fewer than eight bytes can be read. */
+static Place *place_of_last(Runs *held, PyObject *vocabulary, const char *run, size_t size, size_t most)
 {
-    if (count != 7 || !PyDict_CheckExact(args[1]) || !PyBytes_CheckExact(args[4]))
-        return PyErr_Format(PyExc_TypeError, "codes takes runs, a vocabulary, others, several, a text, a bound, a code");
-    Runs *held = PyCapsule_GetPointer(args[0], RUNS);
-    size_t most = PyLong_AsSize_t(args[5]), size = (size_t)PyBytes_GET_SIZE(args[4]), used = 0;
-    long border = PyLong_AsLong(args[6]);
-    if (PyErr_Occurred())
+    char last[WORD_MAX + 8] = {0};
+    if (size > WORD_MAX)
         return NULL;
-    PyObject *found = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)((size + 1) * 4));
-    const char *text = PyBytes_AS_STRING(args[4]);
-    for (size_t at = 0, start; found && at < size;) {
-        int32_t code = (int32_t)border;
-        if (is_wordly(text[at])) {
-            for (start = at++; is_wordly(text[at]);) /* a zero stands behind the text */
-                at++;
-            code = code_of(held, args, text + start, at - start, most);
-            if (code == -1 && PyErr_Occurred()) {
-                Py_CLEAR(found);
-                break;
-            }
-        }
-        else if (text[at++] != BORDER)
-            continue;
-        memcpy(PyBytes_AS_STRING(found) + 4 * used++, &code, 4);
+    memcpy(last, run, size);
+    Place wanted = {.hash = hash_of(held, last, size), .head = letters_at(last, size), .size = (uint32_t)size};
+    Place *place = place_of(held, wanted.hash, wanted.head, run, size);
+    return place && place->hash ? place : add_place(held, vocabulary, wanted, run, most);
+}
+
+int terms_of_run(Runs *held, PyObject *vocabulary, const char *run, size_t size, const char *end, size_t most,
+                 const int32_t **numbers)
+{
+    Place *place;
+    if ((size_t)(end - run) < size + 8)
+        place = place_of_last(held, vocabulary, run, size, most);
+    else if (size > UINT32_MAX / 4)
+        place = NULL;
+    else {
+        Place wanted = {.hash = hash_of(held, run, size), .head = letters_at(run, size), .size = (uint32_t)size};
+        place = place_of(held, wanted.hash, wanted.head, run, size);
+        if (!place || !place->hash)
+            place = add_place(held, vocabulary, wanted, run, most);
     }
-    if (found)
-        _PyBytes_Resize(&found, (Py_ssize_t)(4 * used));
-    return found;
+    if (!place)
+        return PyErr_Occurred() ? -1 : -2;
+    if (place->code >= 0) {
+        *numbers = &place->code;
+        return 1;
+    }
+    *numbers = held->several + (-2 - place->code) + 1;
+    return held->several[-2 - place->code];
 }

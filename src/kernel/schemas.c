@@ -1,115 +1,88 @@
 /* Schemas: what `retrieval.documents` and `retrieval.signature` read of compact JSON. */
 
-#include "kernel.h"
+#include "json.h"
 
-/* A stretch of JSON as an encoder writes it: no blanks. Behind the last byte stands a zero, which no loop passes.
-   Whatever is not as expected ends the reading with NULL, and the reference reads it instead. */
-typedef struct {
-    const char *start;
-    Py_ssize_t size;
-} Piece;
-
-/* Where the string that starts here ends; escaped or not. */
-static const char *skip_string(const char *at)
+static int put_piece(Pieces *row, Piece piece)
 {
-    const char *end = at;
-    do {
-        if (!(end = strchr(end + 1, '"')))
-            return NULL;
-        const char *before = end;
-        while (before[-1] == '\\')
-            before--;
-        if ((end - before) % 2 == 0)
-            return end + 1;
-    } while (1);
-}
-
-/* The same, and the inside of the string; one with escapes is not read. */
-static const char *read_string(const char *at, Piece *inside)
-{
-    const char *end = *at == '"' ? skip_string(at) : NULL;
-    if (!end || memchr(at, '\\', (size_t)(end - at)))
-        return NULL;
-    *inside = (Piece){at + 1, end - at - 2};
-    return end;
-}
-
-/* Where the value that starts here ends. Brackets are only counted: the bytes are an encoder's. */
-static const char *skip_value(const char *at)
-{
-    Py_ssize_t depth = 0;
-    do {
-        if (*at == '"') {
-            if (!(at = skip_string(at)))
-                return NULL;
+    if (row->used == row->room) {
+        Py_ssize_t room = row->room ? row->room * 2 : 64;
+        Piece *at = PyMem_Realloc(row->at, (size_t)room * sizeof(Piece));
+        if (!at) {
+            PyErr_NoMemory();
+            return -1;
         }
-        else if (*at == '{' || *at == '[')
-            depth++, at++;
-        else if (*at == '}' || *at == ']')
-            depth--, at++;
-        else if ((unsigned char)*at <= ' ') /* the end, or not an encoder's */
-            return NULL;
-        else if (depth)
-            at++;
-        else
-            while (*at && !strchr(",]}", *at))
-                at++;
-    } while (depth > 0);
-    return depth ? NULL : at;
-}
-
-/* Where the next member of an object, or item of a list, starts: behind its opening bracket or a comma. Sets `*at` to
-   NULL if it is malformed; returns 0 at the end. */
-static int has_next(const char **at, char open, char close)
-{
-    if (**at == open && (*at)[1] == close)
-        *at += 2;
-    else if (**at == close)
-        *at += 1;
-    else if (**at == open || **at == ',') {
-        *at += 1;
-        return 1;
+        row->at = at;
+        row->room = room;
     }
-    else
-        *at = NULL;
+    row->at[row->used++] = piece;
     return 0;
 }
 
-/* The next member of an object: its key, and where its value starts. `*at` then stands at the value. */
-static int next_member(const char **at, Piece *key)
+/* What an escape means, and how many characters it takes; no more than ASCII is read. */
+static int read_escape(const char *at, const char *end, char *meant)
 {
-    if (!has_next(at, '{', '}'))
-        return 0;
-    *at = read_string(*at, key);
-    if (*at && **at == ':')
-        ++*at;
-    else
-        *at = NULL;
-    return *at != NULL;
+    static const char LETTERS[] = "\"\\/bfnrt", MEANT[] = "\"\\/\b\f\n\r\t";
+    const char *letter = at + 1 < end ? strchr(LETTERS, at[1]) : NULL;
+    if (letter && *letter) {
+        *meant = MEANT[letter - LETTERS];
+        return 2;
+    }
+    int code = 0;
+    if (end - at < 6 || at[1] != 'u')
+        return -1;
+    for (int place = 2; place < 6; place++) {
+        char c = lower_of(at[place]);
+        if (!is_a(HEX, c) || c == 'x')
+            return -1;
+        code = code * 16 + (is_digit(c) ? c - '0' : c - 'a' + 10);
+    }
+    *meant = (char)code;
+    return code && code < 0x80 ? 6 : -1;
 }
 
-static int is_key(Piece key, const char *name)
+/* Puts a string without its escapes; the memory for it has the size of the whole schema. -1: not to be read here. */
+static int put_text(Inside *inside, Pieces *row, Piece text)
 {
-    return key.size == (Py_ssize_t)strlen(name) && !memcmp(key.start, name, (size_t)key.size);
-}
-
-static int append_text(PyObject *list, Piece text)
-{
-    return append(list, PyUnicode_DecodeUTF8(text.start, text.size, NULL));
+    if (has_escapes(text)) {
+        char *to = inside->plain + inside->plain_used;
+        const char *at = text.start, *end = at + text.size;
+        if ((size_t)text.size > inside->plain_room - inside->plain_used)
+            return -1;
+        text.start = to;
+        while (at < end) {
+            int size = *at == '\\' ? read_escape(at, end, to) : (*to = *at, 1);
+            if (size < 0)
+                return -1;
+            at += size;
+            to++;
+        }
+        text.size = to - text.start;
+        inside->plain_used += (size_t)text.size;
+    }
+    return put_piece(row, text);
 }
 
 enum { PROPERTIES, ITEMS, ANY_OF, ONE_OF, ALL_OF, DESCRIPTION, ENUM, KEYWORDS };
 
-/* Where the values of the keywords that hold words start. */
-static int read_keywords(const char *at, const char *found[KEYWORDS])
+static int keyword(Piece key)
 {
-    static const char *const NAMES[] = {"properties", "items", "anyOf", "oneOf", "allOf", "description", "enum"};
+    switch (key.size) {
+    case 4: return is_key(key, "enum") ? ENUM : KEYWORDS;
+    case 5: return is_key(key, "items") ? ITEMS : is_key(key, "anyOf") ? ANY_OF : is_key(key, "oneOf") ? ONE_OF
+                 : is_key(key, "allOf") ? ALL_OF : KEYWORDS;
+    case 10: return is_key(key, "properties") ? PROPERTIES : KEYWORDS;
+    case 11: return is_key(key, "description") ? DESCRIPTION : KEYWORDS;
+    default: return KEYWORDS;
+    }
+}
+
+/* Where the values of the keywords that hold words start. */
+static int read_keywords(const char *at, const char *found[KEYWORDS + 1])
+{
     Piece key;
     memset(found, 0, KEYWORDS * sizeof *found);
     while (next_member(&at, &key)) {
-        for (int which = 0; which < KEYWORDS; which++)
-            if (is_key(key, NAMES[which]))
-                found[which] = at;
+        found[keyword(key)] = at;
         if (!(at = skip_value(at)))
             return -1;
     }
@@ -117,17 +90,19 @@ static int read_keywords(const char *at, const char *found[KEYWORDS])
 }
 
 /* The words of one schema, and where the schemas inside it start. -1: not as expected, or an error is set. */
-static int add_words(const char *schema, PyObject *words, Row *below, Py_ssize_t enumerated)
+static int add_words(Inside *inside, const char *schema, Py_ssize_t enumerated)
 {
-    const char *found[KEYWORDS], *at;
+    const char *found[KEYWORDS + 1], *at;
+    Pieces *words = &inside->words;
+    Row *below = &inside->below;
     Piece text;
     if (read_keywords(schema, found) < 0)
         return -1;
-    if ((at = found[DESCRIPTION]) && *at == '"' && (!read_string(at, &text) || append_text(words, text) < 0))
+    if ((at = found[DESCRIPTION]) && *at == '"' && (!read_escaped(at, &text) || put_text(inside, words, text) < 0))
         return -1;
     if ((at = found[ENUM]) && *at == '[') {
         for (Py_ssize_t count = 0; has_next(&at, '[', ']'); count++) {
-            if (*at == '"' && count < enumerated && (!read_string(at, &text) || append_text(words, text) < 0))
+            if (*at == '"' && count < enumerated && (!read_escaped(at, &text) || put_text(inside, words, text) < 0))
                 return -1;
             if (!(at = skip_value(at)))
                 return -1;
@@ -140,7 +115,7 @@ static int add_words(const char *schema, PyObject *words, Row *below, Py_ssize_t
             continue;
         if (which == PROPERTIES && *at == '{') {
             while (next_member(&at, &text))
-                if (append_text(words, text) < 0 || put(below, (void *)at) < 0 || !(at = skip_value(at)))
+                if (put_piece(words, text) < 0 || put(below, (void *)at) < 0 || !(at = skip_value(at)))
                     return -1;
         }
         else if (which == ITEMS && *at == '{') {
@@ -157,6 +132,63 @@ static int add_words(const char *schema, PyObject *words, Row *below, Py_ssize_t
     return 0;
 }
 
+int read_inside(Inside *inside, PyObject *schema, Py_ssize_t levels, Py_ssize_t enumerated)
+{
+    const char *start = PyBytes_AS_STRING(schema), *found[KEYWORDS + 1];
+    size_t size = (size_t)PyBytes_GET_SIZE(schema);
+    inside->names.used = inside->words.used = inside->level.used = 0;
+    inside->plain_used = 0;
+    if (inside->plain_room < size && memchr(start, '\\', size)) {
+        char *plain = PyMem_Realloc(inside->plain, size);
+        if (!plain) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        inside->plain = plain;
+        inside->plain_room = size;
+    }
+    int failed = *start != '{' || read_keywords(start, found) < 0;
+    if (!failed && found[PROPERTIES] && *found[PROPERTIES] == '{') {
+        const char *at = found[PROPERTIES];
+        Piece name;
+        while (!failed && next_member(&at, &name))
+            failed = put_piece(&inside->names, name) < 0 || put(&inside->level, (void *)at) < 0 || !(at = skip_value(at));
+        failed |= !at;
+    }
+    for (; !failed && levels > 0 && inside->level.used; levels--) {
+        inside->below.used = 0;
+        for (Py_ssize_t at = 0; !failed && at < inside->level.used; at++)
+            if (*(const char *)inside->level.at[at] == '{')
+                failed = add_words(inside, inside->level.at[at], enumerated) < 0;
+        Row done = inside->level;
+        inside->level = inside->below;
+        inside->below = done;
+    }
+    return !failed ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+
+void drop_inside(Inside *inside)
+{
+    PyMem_Free(inside->names.at);
+    PyMem_Free(inside->words.at);
+    PyMem_Free(inside->level.at);
+    PyMem_Free(inside->below.at);
+    PyMem_Free(inside->plain);
+}
+
+static PyObject *texts_of(const Pieces *pieces)
+{
+    PyObject *list = PyList_New(pieces->used);
+    for (Py_ssize_t at = 0; list && at < pieces->used; at++) {
+        PyObject *text = PyUnicode_DecodeUTF8(pieces->at[at].start, pieces->at[at].size, NULL);
+        if (text)
+            PyList_SET_ITEM(list, at, text);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 /* inside(schema, levels, enumerated) -> names of the parameters, and the words under them, level by level; None if the
    encoded schema is not as expected. */
 FAST(inside)
@@ -166,32 +198,13 @@ FAST(inside)
     Py_ssize_t levels = PyLong_AsSsize_t(args[1]), enumerated = PyLong_AsSsize_t(args[2]);
     if (PyErr_Occurred())
         return NULL;
-    const char *schema = PyBytes_AS_STRING(args[0]), *found[KEYWORDS];
-    Row level = {0}, below = {0};
-    PyObject *names = PyList_New(0), *words = PyList_New(0);
-    int failed = !names || !words || *schema != '{' || read_keywords(schema, found) < 0;
-    if (!failed && found[PROPERTIES] && *found[PROPERTIES] == '{') {
-        const char *at = found[PROPERTIES];
-        Piece name;
-        while (!failed && next_member(&at, &name))
-            failed = append_text(names, name) < 0 || put(&level, (void *)at) < 0 || !(at = skip_value(at));
-        failed |= !at;
-    }
-    for (; !failed && levels > 0 && level.used; levels--) {
-        below.used = 0;
-        for (Py_ssize_t at = 0; !failed && at < level.used; at++)
-            if (*(const char *)level.at[at] == '{')
-                failed = add_words(level.at[at], words, &below, enumerated) < 0;
-        Row done = level;
-        level = below;
-        below = done;
-    }
-    PyMem_Free(level.at);
-    PyMem_Free(below.at);
-    if (!failed)
+    Inside inside = {0};
+    int done = read_inside(&inside, args[0], levels, enumerated);
+    PyObject *names = done > 0 ? texts_of(&inside.names) : NULL, *words = names ? texts_of(&inside.words) : NULL;
+    drop_inside(&inside);
+    if (names && words)
         return Py_BuildValue("NN", names, words);
     Py_XDECREF(names);
-    Py_XDECREF(words);
     if (PyErr_Occurred())
         return NULL;
     Py_RETURN_NONE;

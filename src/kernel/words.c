@@ -306,6 +306,16 @@ FAST(forms)
     return found;
 }
 
+uint32_t hash_letters(uint32_t hash, const char *text, Py_ssize_t size, Py_ssize_t *letters)
+{
+    for (Py_ssize_t at = 0; at < size; at++)
+        if (is_wordly(text[at])) {
+            hash = hash >> 8 ^ CRC[(hash ^ (unsigned char)lower_of(text[at])) & 255];
+            ++*letters;
+        }
+    return hash;
+}
+
 /* name_hash(name) -> the hash of an ASCII name without case and separators, 0 if nothing is left; None for any other. */
 PyObject *name_hash(PyObject *module, PyObject *name)
 {
@@ -313,12 +323,36 @@ PyObject *name_hash(PyObject *module, PyObject *name)
     const char *text = ascii_of(name, &size);
     if (!text)
         Py_RETURN_NONE;
-    uint32_t hash = 0xFFFFFFFFu;
-    for (Py_ssize_t at = 0; at < size; at++)
-        if (is_wordly(text[at])) {
-            hash = hash >> 8 ^ CRC[(hash ^ (unsigned char)lower_of(text[at])) & 255];
-            letters++;
+    uint32_t hash = hash_letters(0xFFFFFFFFu, text, size, &letters);
+    return PyLong_FromUnsignedLong(hash_end(hash, letters));
+}
+
+/* name_hashes(documents) -> the hashes of key, leaf, and toolset with leaf of each of these tuples, packed; None if some
+   name is not ASCII. */
+PyObject *name_hashes(PyObject *module, PyObject *given)
+{
+    if (!PyList_CheckExact(given))
+        return PyErr_Format(PyExc_TypeError, "name_hashes takes a list");
+    Py_ssize_t count = PyList_GET_SIZE(given);
+    PyObject *found = PyBytes_FromStringAndSize(NULL, count * 12);
+    for (Py_ssize_t which = 0; found && which < count; which++) {
+        PyObject *document = PyList_GET_ITEM(given, which);
+        Py_ssize_t sizes[3], letters[3] = {0};
+        const char *texts[3] = {0};
+        for (int name = 0; name < 3; name++)
+            if (PyTuple_Check(document) && PyTuple_GET_SIZE(document) >= 3)
+                texts[name] = ascii_of(PyTuple_GET_ITEM(document, name), &sizes[name]);
+        if (!texts[0] || !texts[1] || !texts[2]) {
+            Py_DECREF(found);
+            Py_RETURN_NONE;
         }
-    hash = ~hash;
-    return PyLong_FromUnsignedLong(!letters ? 0 : hash ? hash : 1);
+        uint32_t hashes[3];
+        for (int name = 0; name < 3; name++)
+            hashes[name] = hash_letters(0xFFFFFFFFu, texts[name], sizes[name], &letters[name]);
+        hashes[2] = hash_letters(hashes[2], texts[1], sizes[1], &letters[2]);
+        for (int name = 0; name < 3; name++)
+            hashes[name] = hash_end(hashes[name], letters[name]);
+        memcpy(PyBytes_AS_STRING(found) + which * 12, hashes, 12);
+    }
+    return found;
 }

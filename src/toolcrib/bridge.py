@@ -7,6 +7,7 @@ came in (S5, X13), and what was checked is what runs, because nobody reads the m
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import cache
 from math import isfinite
 from typing import cast
 
@@ -75,7 +76,14 @@ Request = Invocation | Search | Describe
 
 def bridge_tools(listing: str = "") -> tuple[Tool, ...]:
     """The three tools that stand for all deferred ones, in their fixed order (S2); the listing rides in the first."""
-    return tuple(_tool(definition) for definition in _definitions(listing))
+    bare = _bare_tools()
+    return (_tool(_definitions(listing)[0]), *bare[1:]) if listing else bare
+
+
+@cache
+def _bare_tools() -> tuple[Tool, ...]:
+    """Without a listing they are always the same."""
+    return tuple(_tool(definition) for definition in _definitions(""))
 
 
 def _tool(definition: JsonObject) -> Tool:
@@ -94,7 +102,7 @@ def _tool(definition: JsonObject) -> Tool:
         traits=_traits(name),
         aliases=(),
         chars=json_chars(encoded),
-        fingerprint=fingerprint_of(encoded),
+        seal=fingerprint_of(encoded),
     )
 
 

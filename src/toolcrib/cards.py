@@ -37,11 +37,11 @@ class Cards:
 
     def of(self, tool: Tool) -> Card:
         """The card of a tool."""
-        card = self._kept.get(tool.fingerprint)
+        card = self._kept.get(fingerprint := tool.seal or tool.fingerprint)
         if card is None:
             if len(self._kept) >= CACHE_CARDS:
                 self._kept.clear()
-            card = self._kept[tool.fingerprint] = make_card(tool)
+            card = self._kept[fingerprint] = make_card(tool)
         return card
 
 

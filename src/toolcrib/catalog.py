@@ -53,6 +53,11 @@ class Catalog:
         # Fingerprints have one length: their borders need no telling.
         return fingerprint_of("".join([toolset.fingerprint for toolset in self.toolsets]).encode())
 
+    @cached_property
+    def content(self) -> tuple[tuple[Tool, ...], ...]:
+        """Everything in it, to be compared: what is the same object is not looked into."""
+        return tuple([toolset.tools for toolset in self.toolsets])
+
     def get(self, name: str) -> Tool | None:
         """The tool of exactly this exposed name."""
         return self._asked.get(name) or self._look_up(name)
@@ -99,6 +104,9 @@ class Catalog:
     @cached_property
     def _by_prefix(self) -> Mapping[str, Sequence[Toolset]]:
         """A prefix never holds the separator, so what stands before it says where to look."""
+        alone = {toolset.prefix: (toolset,) for toolset in self.toolsets}
+        if len(alone) == len(self.toolsets):
+            return alone
         groups: dict[str, list[Toolset]] = defaultdict(list)
         for toolset in self.toolsets:
             groups[toolset.prefix].append(toolset)

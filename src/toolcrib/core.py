@@ -42,3 +42,11 @@ class CoreSet:
 def is_deferrable(tool: Tool, core: CoreSet) -> bool:
     """MCP and plugin tools outside the core set, and nothing else (S8–S10)."""
     return tool.origin != "host" and tool.name not in core
+
+
+def undeferrable(tools: Iterable[Tool], core: CoreSet) -> list[Tool]:
+    """Those among many tools that are not deferrable."""
+    names, prefixes = core.names, core.prefixes
+    return [
+        tool for tool in tools if tool.origin == "host" or (name := tool.name) in names or name.startswith(prefixes)
+    ]

@@ -14,6 +14,10 @@ from typing import Literal, NewType, TypeAlias, cast
 import msgspec
 import orjson
 from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from toolcrib.kernel import kernel
+from toolcrib.limits import SCHEMA_MAX_DEPTH
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 JsonObject: TypeAlias = dict[str, Json]
@@ -47,7 +51,10 @@ def fitted(encoded: bytes) -> bytes:
 
 def fingerprint_of(*parts: bytes) -> Fingerprint:
     """The fingerprint of a sequence of byte strings; their borders count."""
-    bordered = b"".join([piece for part in parts for piece in (len(part).to_bytes(8, "big"), part)])
+    return _digest(b"".join([piece for part in parts for piece in (len(part).to_bytes(8, "big"), part)]))
+
+
+def _digest(bordered: bytes) -> Fingerprint:
     return Fingerprint(hashlib.blake2b(bordered, digest_size=16).hexdigest())
 
 
@@ -96,7 +103,18 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     aliases: tuple[str, ...]
     chars: int
     """Characters of the definition as an OpenAI chat function: what the token estimate counts (S13)."""
-    fingerprint: Fingerprint
+    seal: Fingerprint | None = None
+    """The fingerprint, once somebody has asked for it."""
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Of the names, what is known of the behaviour, and the whole definition, however its keys are ordered."""
+        seal = self.seal
+        if seal is None:
+            seal = _seal_of(self)
+            # Found out, not changed: it follows from the rest. Most tools are never asked for theirs.
+            force_setattr(self, "seal", seal)
+        return seal
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -118,6 +136,14 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     def definition(self) -> JsonObject:
         """The definition as its source gave it; a fresh copy."""
         return cast("JsonObject", orjson.loads(self.raw))
+
+
+def _seal_of(tool: Tool) -> Fingerprint:
+    traits = tool.traits
+    said = [traits.read_only, traits.destructive, traits.idempotent, traits.open_world, traits.parallel]
+    head = orjson.dumps([tool.name, tool.toolset, tool.aliases, said])
+    bordered = kernel.canonical(head, tool.raw, SCHEMA_MAX_DEPTH) if kernel is not None else None
+    return fingerprint_of(head, canonical_json(tool.definition)) if bordered is None else _digest(bordered)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ immutable values, so a cache hit is always right and dropping the cache changes 
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from toolcrib.alongside import Alongside
@@ -114,7 +115,7 @@ class Selector:
         ]
         return Selection(
             visible=tuple([tool for part in parts for tool in part.visible]),
-            catalog=Catalog(toolsets=tuple(sorted(deferrable, key=lambda toolset: toolset.name))),
+            catalog=Catalog(toolsets=tuple(sorted(deferrable, key=attrgetter("name")))),
         )
 
     def _parts_under(self, scope: Scope) -> Alongside[Toolset, _Part]:

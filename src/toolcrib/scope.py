@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from toolcrib.core import CoreSet, is_deferrable
+from toolcrib.core import CoreSet, undeferrable
 from toolcrib.definitions import Tool, Toolset
 
 
@@ -76,10 +76,14 @@ def part_toolset(toolset: Toolset, scope: Scope, core: CoreSet) -> Parted:
     """Parts a toolset into what stays in the array and what may be deferred."""
     granted = scope.allows_toolset(toolset.name)
     plain = granted and not scope.tools and not scope.read_only
+    bench = undeferrable(toolset.tools, core)
+    if plain and toolset.tools and not bench and not scope.always_visible:
+        return Parted(visible=(), deferrable=toolset)
     visible: list[Tool] = []
     deferrable: list[Tool] = []
+    stays = set(map(id, bench))
     for tool in toolset.tools:
-        if not is_deferrable(tool, core):
+        if id(tool) in stays:
             visible.append(tool)
         elif plain or (granted and scope.allows_tool(tool)):
             (visible if scope.always_visible and scope.keeps_visible(tool) else deferrable).append(tool)

@@ -56,4 +56,4 @@ def test_the_centres_that_ship_belong_to_the_encoder():
     assert STATIC is not None
     cohort = EncoderCohort.load(STATIC, ENCODER.embed, 0.6)
     assert cohort is not None
-    assert cohort.centres.shape == (1_000, DIMENSIONS)
+    assert cohort.centres.codes.shape == (3_000, DIMENSIONS)

@@ -200,6 +200,14 @@ def test_a_query_that_says_little_is_emptied_less_readily():
 
 
 @pytest.mark.requirement("X2")
+def test_a_query_in_another_language_is_emptied_less_readily():
+    calibration = Calibration()
+    english = Signals(nearest=0.42, elsewhere=0.55, words=0.0, lead=0.0, length=2.0)
+    assert calibration.abstains(english)
+    assert not calibration.abstains(replace(english, translated=True))
+
+
+@pytest.mark.requirement("X2")
 def test_a_tool_that_holds_half_of_the_words_is_never_hidden():
     far = Signals(nearest=0.0, elsewhere=0.9, words=0.5, lead=0.0, length=2.0)
     assert not Calibration().abstains(far)

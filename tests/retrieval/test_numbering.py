@@ -71,9 +71,9 @@ def test_written_forms_are_forgotten_when_they_have_become_many_and_terms_keep_t
     held = Numbering()
     first = words_of(held, [("alpha readFile",)])
     words_of(held, [(" ".join(f"word{number} {'x' * number}" for number in range(1, 60)),)])
-    assert held._runs.held > 50
+    assert held.held > 50
     held.rest()
-    assert held._runs.held < 5
+    assert held.held < 5
     known = dict(held.vocabulary)
     assert words_of(held, [("alpha readFile",)]) == first
     assert held.vocabulary == known

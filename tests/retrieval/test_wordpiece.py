@@ -60,3 +60,9 @@ def test_a_damaged_list_is_said_to_be_damaged(tmp_path: Path, content: bytes):
     path.write_bytes(content)
     with pytest.raises(ModelUnavailable, match="word pieces"):
         WordPieces.load(path)
+
+
+@pytest.mark.parametrize("code", range(128))
+def test_a_character_of_ascii_is_cut_alike_in_texts_of_ascii_and_in_others(code: int):
+    text = f"Tell{chr(code)}me{chr(code)}{chr(code)}more"
+    assert pieces(f"{text} 🙂") == [*pieces(text), "[UNK]"]

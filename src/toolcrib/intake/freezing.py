@@ -6,7 +6,7 @@ as null); only a definition that fails that question is walked.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import cast
 
@@ -15,7 +15,6 @@ import orjson
 
 from toolcrib.definitions import (
     DialectName,
-    Fingerprint,
     Json,
     JsonObject,
     Origin,
@@ -23,8 +22,6 @@ from toolcrib.definitions import (
     ToolName,
     ToolsetName,
     Traits,
-    canonical_json,
-    fingerprint_of,
     fitted,
     json_chars,
 )  # fmt: skip
@@ -32,6 +29,7 @@ from toolcrib.dialects import DIALECTS, detect_tool_dialect
 from toolcrib.dialects.base import kind_of
 from toolcrib.errors import DefinitionError
 from toolcrib.intake.naming import exposed_name
+from toolcrib.kernel import kernel
 from toolcrib.limits import DEFINITION_MAX_BYTES, DESCRIPTION_MAX_CHARS, SCHEMA_MAX_DEPTH, SCHEMA_MAX_NODES
 
 _WRAPPER_CHARS = len('{"type":"function","function":{"name":,"description":,"parameters":}}')
@@ -40,6 +38,7 @@ _NO_BRACKETS = bytes(code for code in range(256) if code not in b"{}[]")
 _ALL_ALIKE = bytes.maketrans(b"[]", b"{}")
 _NAN = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 _NOTHING_SAID = Traits()
+_Reader = Callable[[bytes, int], tuple[bool, str, str, bytes, bytes | None] | None]
 _LITERALS = frozenset({"enum", "const", "default", "examples", "example"})
 """Keywords whose content is data, not schema."""
 
@@ -54,40 +53,69 @@ def freeze_tool(
     traits: Traits | None = None,
     aliases: Iterable[str] = (),
     encoded: bytes | None = None,
+    plain: bool = False,
 ) -> Tool:
     """The frozen tool of one definition. Raises `DefinitionError` with a reason that names the place.
 
-    `encoded` is the definition as compact JSON, where somebody has encoded it already.
+    `encoded` is the definition as compact JSON, in memory of its own size, where somebody has encoded it already;
+    `plain` says that there is nothing in it but the built-in types of JSON and finite numbers, as somebody has seen.
     """
     if not isinstance(raw, (dict, Mapping)):
         raise DefinitionError(f"a definition must be a JSON object, not {kind_of(raw)}")
     definition = cast("JsonObject", raw)
-    encoded = _encode(definition) if encoded is None else encoded
-    _require_usable(definition, encoded)
-    shape = dialect or detect_tool_dialect(definition)
-    parts = DIALECTS[shape].read_tool(definition)
-    if len(parts.description) > DESCRIPTION_MAX_CHARS:
+    encoded = fitted(_encode(definition)) if encoded is None else encoded
+    read = None
+    if kernel is not None and (plain or kernel.plain(definition)):
+        read = _read_bytes(encoded, dialect, kernel.read_tool)
+    if read is None:
+        read = _read_values(definition, encoded, dialect)
+    shape, leaf, description, schema, annotations = read
+    if len(description) > DESCRIPTION_MAX_CHARS:
         raise DefinitionError(
-            f"the description has {len(parts.description)} characters; at most {DESCRIPTION_MAX_CHARS} are taken"
+            f"the description has {len(description)} characters; at most {DESCRIPTION_MAX_CHARS} are taken"
         )
-    name = exposed_name(prefix, parts.name)
-    schema = fitted(orjson.dumps(parts.schema))
-    names = tuple(aliases)
-    known = traits or _traits_of(parts.annotations)
+    name = exposed_name(prefix, leaf)
     return Tool(
         name=name,
         toolset=ToolsetName(toolset),
         origin=origin,
-        leaf=parts.name,
-        description=parts.description,
+        leaf=leaf,
+        description=description,
         schema=schema,
-        raw=fitted(encoded),
+        raw=encoded,
         dialect=shape,
-        traits=known,
-        aliases=names,
-        chars=_openai_chars(shape, encoded, name, parts.name, parts.description, schema),
-        fingerprint=_fingerprint(name, toolset, definition, known, names),
+        traits=traits or _traits_of(annotations),
+        aliases=tuple(aliases),
+        chars=_openai_chars(shape, encoded, name, leaf, description, schema),
     )
+
+
+_Read = tuple[DialectName, str, str, bytes, Mapping[str, Json]]
+"""What a definition within bounds says: its dialect, name, description, encoded schema, and annotations."""
+
+
+def _read_values(definition: JsonObject, encoded: bytes, dialect: DialectName | None) -> _Read:
+    """Whatever a definition is made of."""
+    _require_usable(definition, encoded)
+    shape = dialect or detect_tool_dialect(definition)
+    parts = DIALECTS[shape].read_tool(definition)
+    return shape, parts.name, parts.description, fitted(orjson.dumps(parts.schema)), parts.annotations
+
+
+def _read_bytes(encoded: bytes, dialect: DialectName | None, read: "_Reader") -> _Read | None:
+    """The same from the bytes of one that is plain; none if it may break bounds, or is not as most are."""
+    # No value takes less than two bytes.
+    if len(encoded) > 2 * SCHEMA_MAX_NODES or (b"$" in encoded and _may_refer_elsewhere(encoded)):
+        return None
+    found = read(encoded, SCHEMA_MAX_DEPTH)
+    if found is None:
+        return None
+    chat, name, description, schema, said = found
+    shape: DialectName = "openai_chat" if chat else "mcp"
+    if dialect is not None and dialect != shape:
+        return None
+    annotations = cast("JsonObject", orjson.loads(said)) if said is not None and said.startswith(b"{") else {}
+    return shape, name, description, schema, annotations
 
 
 def name_of(raw: object) -> str:
@@ -205,10 +233,3 @@ def _openai_chars(
     if dialect == "openai_chat":
         return json_chars(encoded) + len(name) - json_chars(orjson.dumps(leaf)) + 2
     return _WRAPPER_CHARS + len(name) + 2 + json_chars(orjson.dumps(description)) + json_chars(schema)
-
-
-def _fingerprint(
-    name: ToolName, toolset: str, definition: JsonObject, traits: Traits, aliases: tuple[str, ...]
-) -> Fingerprint:
-    said = [traits.read_only, traits.destructive, traits.idempotent, traits.open_world, traits.parallel]
-    return fingerprint_of(orjson.dumps([name, toolset, aliases, said]), canonical_json(definition))

@@ -94,21 +94,27 @@ def safe_prefix(name: str) -> str:
 
 def exposed_name(prefix: str, leaf: str) -> ToolName:
     """The name under which sessions know the tool. Raises `DefinitionError` for a name that nobody may use."""
+    head = f"{prefix}{SEPARATOR}" if prefix else ""
+    plain = f"{head}{leaf}"
+    safe = len(plain) <= EXPOSED_NAME_MAX_CHARS and _SAFE.fullmatch(plain) is not None
+    if not safe or not leaf:
+        _require_name(leaf)
+    if is_reserved(leaf) or (prefix and is_reserved(plain)):
+        raise DefinitionError(f"the name `{leaf}` is reserved: it is, or looks like, one of {', '.join(BRIDGE_NAMES)}")
+    if safe:
+        return ToolName(plain)
+    cleaned = _UNSAFE.sub("_", leaf).strip("_") or "tool"
+    room = EXPOSED_NAME_MAX_CHARS - len(head) - _DIGEST_CHARS - 1
+    return ToolName(f"{head}{cleaned[:room]}_{_digest(plain)}")
+
+
+def _require_name(leaf: str) -> None:
     if not leaf or len(leaf) > NAME_MAX_CHARS:
         raise DefinitionError(f"a name has 1 to {NAME_MAX_CHARS} characters, not {len(leaf)}")
     if not (leaf.isascii() and leaf.isprintable()) and any(
         unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} for char in leaf
     ):
         raise DefinitionError(f"the name {leaf!a} holds invisible or control characters")
-    head = f"{prefix}{SEPARATOR}" if prefix else ""
-    plain = f"{head}{leaf}"
-    if is_reserved(leaf) or is_reserved(plain):
-        raise DefinitionError(f"the name `{leaf}` is reserved: it is, or looks like, one of {', '.join(BRIDGE_NAMES)}")
-    if _SAFE.fullmatch(plain) and len(plain) <= EXPOSED_NAME_MAX_CHARS:
-        return ToolName(plain)
-    cleaned = _UNSAFE.sub("_", leaf).strip("_") or "tool"
-    room = EXPOSED_NAME_MAX_CHARS - len(head) - _DIGEST_CHARS - 1
-    return ToolName(f"{head}{cleaned[:room]}_{_digest(plain)}")
 
 
 def _digest(text: str) -> str:

@@ -71,6 +71,9 @@ def find_hard(toolset: Toolset, known: Known | None = None) -> Mapping[str, tupl
     found: dict[str, list[Finding]] = defaultdict(list)
     kept: Known = {} if known is None else known
     for tool in toolset.tools:
+        # Looking again takes less time than finding out what it would be kept by.
+        if is_harmless(tool.raw):
+            continue
         findings = kept.get(tool.fingerprint)
         if findings is None:
             findings = kept[tool.fingerprint] = _find_hard(tool)

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.kernel import kernel
-from toolcrib.limits import VOCABULARY_MAX_TERMS
+from toolcrib.limits import FIELD_MAX_RUNS, TERM_MAX_CHARS, VOCABULARY_MAX_TERMS
 from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.documents import ENUM_MAX_VALUES, NESTED_MAX_CHARS, NESTED_MAX_DEPTH, read_inside
 from toolcrib.retrieval.families import Families
 from toolcrib.retrieval.forward import NAMES, Stretch, joined
 from toolcrib.retrieval.numbering import Numbering
@@ -30,6 +31,7 @@ _CODES = 255
 _BATCH = 256
 """Documents analysed at once: enough to spread the cost of an array operation, small enough for the cache."""
 _FIELD_BITS = 3
+_BOUNDS = TERM_MAX_CHARS, FIELD_MAX_RUNS, NESTED_MAX_CHARS, NESTED_MAX_DEPTH, ENUM_MAX_VALUES
 _TERM_BITS = 20
 """Bits of a term's number, while there are no more terms: with a row of a batch and a field that is 31."""
 
@@ -119,11 +121,14 @@ def _texts(document: Document) -> tuple[str, str, str, str, str, str]:
 class Analyser:
     """Turns documents into numbered terms with impacts; a number is never given anew."""
 
-    __slots__ = ("_fields", "_numbering", "_weights")
+    __slots__ = ("_fields", "_numbering", "_scale", "_weights")
 
     def __init__(self, weights: FieldWeights) -> None:
         self._weights = weights
-        self._fields = tuple(weights.fields[name] for name in FIELDS)
+        self._fields = np.array(
+            [(each.weight, each.pivot, each.length_share) for each in map(weights.fields.__getitem__, FIELDS)]
+        )
+        self._scale = _CODES * (1.0 + weights.coverage) ** -0.5
         self._numbering = Numbering()
 
     @property
@@ -166,20 +171,28 @@ class Analyser:
         return parts
 
     def _analyse(self, batch: Sequence[Document]) -> Stretch:
+        """What is to be known of some documents; the terms of each are in no order."""
+        numbering = self._numbering
+        if kernel is None or numbering.memo is None:
+            return self._sum_up(batch)
+        parts = [document.described for document in batch]
+        shape = np.array([*self._fields.ravel(), self._weights.coverage, self._weights.saturation, self._scale])
+        sizes, terms, codes = kernel.analyse(
+            numbering.memo, numbering.vocabulary, numbering.runs, read_inside, parts, shape, _BOUNDS
+        )
+        hashes = kernel.name_hashes(parts)
+        return Stretch(
+            sizes=np.frombuffer(sizes, dtype=np.int64),
+            terms=np.frombuffer(terms, dtype=np.int32),
+            codes=np.frombuffer(codes, dtype=np.uint8),
+            names=_name_hashes(batch) if hashes is None else np.frombuffer(hashes, dtype=np.uint32).reshape(-1, NAMES),
+        )
+
+    def _sum_up(self, batch: Sequence[Document]) -> Stretch:
         """All terms of a batch in one array, sorted by document, term and field, and summed up there."""
         numbers, places = self._numbering.numbers(map(_texts, batch))
         lengths = np.bincount(places, minlength=len(batch) * len(FIELDS))
         each = self._worth(lengths.reshape(len(batch), -1)).ravel()
-        scale = _CODES * (1.0 + self._weights.coverage) ** -0.5
-        if kernel is not None:
-            shape = self._weights.coverage, self._weights.saturation, scale
-            sizes, terms, codes = kernel.impacts(numbers, places, each, len(FIELDS), *shape)
-            return Stretch(
-                sizes=np.frombuffer(sizes, dtype=np.int64),
-                terms=np.frombuffer(terms, dtype=np.int32),
-                codes=np.frombuffer(codes, dtype=np.uint8),
-                names=_name_hashes(batch),
-            )
         bits = max(_TERM_BITS, len(self.vocabulary).bit_length())
         # In 32 bits as long as they suffice: sorting takes half the time.
         wide = np.int32 if bits == _TERM_BITS else np.int64
@@ -194,14 +207,14 @@ class Analyser:
         rows = rows[groups]
         # The name is field 0, so a term of the name has its group begin with it.
         cover = np.where(fields[groups] == 0, self._weights.coverage / np.maximum(named, 1)[rows], 0.0)
-        codes = (scale * np.sqrt(sums / (self._weights.saturation + sums) + cover) + 0.5).astype(np.uint8)
+        codes = (self._scale * np.sqrt(sums / (self._weights.saturation + sums) + cover) + 0.5).astype(np.uint8)
         terms = (keys[groups] >> _FIELD_BITS) & ((1 << bits) - 1)
         sizes = np.bincount(rows, minlength=len(batch))
         return Stretch(sizes=sizes, terms=terms.astype(np.int32), codes=codes, names=_name_hashes(batch))
 
     def _worth(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
         """What one occurrence in each field is worth, by the number of terms in it."""
-        weight, pivot, share = np.array([(f.weight, f.pivot, f.length_share) for f in self._fields]).T
+        weight, pivot, share = self._fields.T
         return weight / (1.0 - share + share * lengths / pivot)
 
     def _shares(self, text: str, field: Field) -> dict[int, float]:

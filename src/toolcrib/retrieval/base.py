@@ -48,6 +48,11 @@ class Document(Protocol):
         """Words that the operator attached to the tool; used for ranking only (X8)."""
         ...
 
+    @property
+    def described(self) -> "Described":
+        """All of its words at one look."""
+        ...
+
     def inside(self) -> "Inside":
         """What the schema of the arguments says: may have to be read anew."""
         ...
@@ -62,6 +67,10 @@ class Inside(NamedTuple):
     """Bounded text of parameter descriptions, nested names and enum values."""
 
 
+Described = tuple[str, str, str, str, bytes | Inside, tuple[str, ...]]
+"""Key, leaf, toolset, description, what the schema says or its bytes to be read, and aliases of a document."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainDocument:
     """A document whose words are all at hand."""
@@ -74,6 +83,11 @@ class PlainDocument:
     parameters: tuple[str, ...]
     nested: str
     aliases: tuple[str, ...] = ()
+
+    @property
+    def described(self) -> "Described":
+        """All of its words at one look."""
+        return self.key, self.leaf, self.toolset, self.description, self.inside(), self.aliases
 
     def inside(self) -> Inside:
         """The words of the parameters."""

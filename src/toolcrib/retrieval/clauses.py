@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from toolcrib.limits import CLAUSE_MAX_ROWS, QUERY_MAX_CHARS, QUERY_MAX_CLAUSES
 from toolcrib.retrieval.fusion import Floats, FusionWeights
+from toolcrib.retrieval.selection import best_rows
 
 _ENDS = re.compile(r"(?<=[.!?;,])\s+|\n+|[。！？；，、]|\s(?:and|then|also)\s")
 _MIN_WORDS = 3
@@ -30,12 +31,13 @@ def clauses(query: str) -> tuple[str, ...]:
 
 def looked_at(fused: Floats, gone: NDArray[np.intp]) -> NDArray[np.intp]:
     """The living rows whose clauses are looked at: the best, ties at the edge included."""
-    living = np.ones(len(fused), dtype=np.bool_)
-    living[gone] = False
+    rows = np.arange(len(fused))
     if len(fused) > CLAUSE_MAX_ROWS:
-        place = len(fused) - CLAUSE_MAX_ROWS
-        living &= fused >= np.partition(fused, place)[place]
-    return np.flatnonzero(living)
+        rows = best_rows(fused, CLAUSE_MAX_ROWS)
+        if len(rows) < CLAUSE_MAX_ROWS:  # so few are above 0 that others are looked at, too
+            place = len(fused) - CLAUSE_MAX_ROWS
+            rows = np.flatnonzero(fused >= np.partition(fused, place)[place])
+    return np.setdiff1d(rows, gone, assume_unique=True) if len(gone) else rows
 
 
 def clause_part(words: Sequence[Floats], near: Sequence[Floats], whole: Floats, weights: FusionWeights) -> Floats:

@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from toolcrib.retrieval.products import CodedVectors
 from toolcrib.retrieval.semantic import StaticModel
-from toolcrib.retrieval.vectors import MODEL_DIRECTORY, unit
+from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Floats
 
 logger = logging.getLogger("toolcrib")
 
-Floats = NDArray[np.float32]
 _FILE = "cohort.npz"
-_NEAREST = 3
+_NEAREST = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +29,7 @@ class Cohort:
     """Centres of abilities at large."""
 
     model: StaticModel
-    centres: Floats
+    centres: CodedVectors
 
     @classmethod
     def load(cls, model: StaticModel, directory: Path = MODEL_DIRECTORY) -> "Cohort | None":
@@ -43,7 +42,7 @@ class Cohort:
         return nearness_to(self.centres, self.model.point(query))
 
 
-def read_centres(path: Path, mark: str, dimensions: int) -> Floats | None:
+def read_centres(path: Path, mark: str, dimensions: int) -> CodedVectors | None:
     """The centres of a file, if they belong to the model of that mark; if not, the log says so."""
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -54,11 +53,11 @@ def read_centres(path: Path, mark: str, dimensions: int) -> Floats | None:
     if version != mark or codes.ndim != 2 or codes.shape[1] != dimensions:
         logger.warning("%s cannot be used, search abstains less often: install toolcrib again", path.name)
         return None
-    return unit(codes)
+    return CodedVectors.of(np.ascontiguousarray(codes))
 
 
-def nearness_to(centres: Floats, vector: Floats) -> float:
+def nearness_to(centres: CodedVectors, vector: Floats) -> float:
     """How near a vector is to the few centres that are nearest to it."""
-    scores = np.einsum("ij,j->i", centres, vector)
+    scores = centres.near(vector)
     few = min(_NEAREST, len(scores))
     return float(np.partition(scores, len(scores) - few)[len(scores) - few :].mean()) if few else 0.0

@@ -27,6 +27,8 @@ class Signals:
     """How far the best fused score is ahead of the fifth."""
     length: float
     """How much the query says: the logarithm of one more than its words that are not grammar."""
+    translated: bool = False
+    """Whether the query was looked up by what its words mean in English."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,17 +64,18 @@ class Line:
 class Calibration:
     """How signals become decisions."""
 
-    first_right: Line = Line(nearest=9.96, elsewhere=-7.25, words=1.03, lead=4.5, offset=-4.08)
+    first_right: Line = Line(nearest=10.65, elsewhere=-9.22, words=1.3, lead=4.78, offset=-3.8)
     """Log odds that the first hit is right."""
     fits: Line = Line(
-        nearest=2.27, elsewhere=-9.04, words=0.0, lead=0.0, offset=2.62,
-        both=7.81, length=-1.47, length_nearest=4.83, length_elsewhere=-1.62,
+        nearest=3.26, elsewhere=-10.4, words=0.0, lead=0.0, offset=2.66,
+        both=7.8, length=-1.55, length_nearest=5.2, length_elsewhere=-1.8,
     )  # fmt: skip
     """The greater, the more likely that something fits."""
-    floor: float = -0.88
+    floor: float = -0.54
     """Below this value of `fits` the search abstains."""
-    floor_short: float = -0.8
-    """The floor for a query that says little: what it must not fall below was chosen on such queries alone."""
+    floor_short: float = -0.9
+    """The floor for a query that says little, chosen on such queries alone, and for one that was translated: nearness
+    by words alone is less sure, and no set to choose on has such queries."""
     short: float = math.log1p(5.5)
     """Length below which a query says little: five words without the grammatical ones."""
     sure_words: float = 0.5
@@ -84,5 +87,5 @@ class Calibration:
 
     def abstains(self, signals: Signals) -> bool:
         """Whether nothing fits."""
-        floor = self.floor_short if signals.length < self.short else self.floor
+        floor = self.floor_short if signals.translated or signals.length < self.short else self.floor
         return signals.words < self.sure_words and self.fits.value(signals) < floor

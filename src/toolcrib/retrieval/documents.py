@@ -13,11 +13,11 @@ import orjson
 
 from toolcrib.definitions import Json, Tool, Toolset
 from toolcrib.kernel import kernel
-from toolcrib.retrieval.base import Document, Inside
+from toolcrib.retrieval.base import Described, Document, Inside
 
 NESTED_MAX_CHARS = 2_000
-_NESTED_MAX_DEPTH = 6
-_ENUM_MAX_VALUES = 20
+NESTED_MAX_DEPTH = 6
+ENUM_MAX_VALUES = 20
 
 
 class ToolDocument(msgspec.Struct, frozen=True, gc=False):
@@ -28,7 +28,11 @@ class ToolDocument(msgspec.Struct, frozen=True, gc=False):
     tool: Tool
     toolset: str
     aliases: tuple[str, ...]
-    digest: str
+
+    @property
+    def digest(self) -> str:
+        """Of the tool and the aliases."""
+        return digest_of(self.tool, self.aliases)
 
     @property
     def leaf(self) -> str:
@@ -40,9 +44,20 @@ class ToolDocument(msgspec.Struct, frozen=True, gc=False):
         """What the source says."""
         return self.tool.description
 
+    @property
+    def described(self) -> Described:
+        """All of its words, those of the schema still in it."""
+        tool = self.tool
+        return self.key, tool.leaf, self.toolset, tool.description, tool.schema, self.aliases
+
     def inside(self) -> Inside:
         """The words of the schema, read anew."""
         return read_inside(self.tool.schema)
+
+
+def digest_of(tool: Tool, aliases: tuple[str, ...]) -> str:
+    """The digest of the document of a tool."""
+    return f"{tool.fingerprint}:{'|'.join(aliases)}" if aliases else tool.fingerprint
 
 
 def documents_of(
@@ -52,16 +67,32 @@ def documents_of(
 
     A document that is `known` already is handed out again, so that whoever compares by identity sees no change.
     """
-    made = {document.digest: document for document in known}
     extra = aliases or {}
     label = toolset.name.removeprefix("mcp-")
     shared = extra.get(toolset.name, ())
+    made = _Made(toolset, known)
     documents: list[Document] = []
     for tool in toolset.tools:
         words = (*tool.aliases, *extra.get(tool.name, extra.get(tool.leaf, ())), *shared) if extra else tool.aliases
-        digest = f"{tool.fingerprint}:{'|'.join(words)}" if words else tool.fingerprint
-        documents.append(made.get(digest) or ToolDocument(tool.name, tool, label, words, digest))
+        documents.append(made.of(tool, words) or ToolDocument(tool.name, tool, label, words))
     return tuple(documents)
+
+
+class _Made:
+    """Documents that are known already: by tool, or by content where the tool is another object."""
+
+    __slots__ = ("_by_digest", "_by_tool")
+
+    def __init__(self, toolset: Toolset, known: Iterable[Document]) -> None:
+        self._by_tool = {id(document.tool): document for document in known if isinstance(document, ToolDocument)}
+        left = self._by_tool.keys() - map(id, toolset.tools) if self._by_tool else ()
+        self._by_digest = {document.digest: document for document in map(self._by_tool.__getitem__, left)}
+
+    def of(self, tool: Tool, aliases: tuple[str, ...]) -> ToolDocument | None:
+        document = self._by_tool.get(id(tool))
+        if document is None and self._by_digest:
+            document = self._by_digest.get(digest_of(tool, aliases))
+        return document if document is not None and document.aliases == aliases else None
 
 
 class _Schema(msgspec.Struct, gc=False):
@@ -81,7 +112,7 @@ _DECODER = msgspec.json.Decoder(_Schema)
 
 def read_inside(schema: bytes) -> Inside:
     """The words of an encoded schema."""
-    if kernel is not None and (found := kernel.inside(schema, _NESTED_MAX_DEPTH, _ENUM_MAX_VALUES)) is not None:
+    if kernel is not None and (found := kernel.inside(schema, NESTED_MAX_DEPTH, ENUM_MAX_VALUES)) is not None:
         return _joined(*found)
     try:
         return _inside(_DECODER.decode(schema))
@@ -91,7 +122,7 @@ def read_inside(schema: bytes) -> Inside:
 
 def inside_of(schema: Json) -> Inside:
     """The words of a schema, whatever is in it."""
-    return _inside(_lenient(schema, _NESTED_MAX_DEPTH + 1))
+    return _inside(_lenient(schema, NESTED_MAX_DEPTH + 1))
 
 
 def _lenient(value: object, levels: int) -> _Schema:
@@ -145,7 +176,7 @@ def _bounded(words: Iterable[str]) -> list[str]:
 def _nested_words(level: "list[_Schema | bool]") -> list[str]:
     """Descriptions of the parameters first, then what is inside them, level by level."""
     words: list[str] = []
-    for _ in range(_NESTED_MAX_DEPTH):
+    for _ in range(NESTED_MAX_DEPTH):
         below: list[_Schema | bool] = []
         for schema in level:
             if not isinstance(schema, _Schema):
@@ -153,7 +184,7 @@ def _nested_words(level: "list[_Schema | bool]") -> list[str]:
             if schema.description is not None:
                 words.append(schema.description)
             if schema.enum:
-                words += (value for value in schema.enum[:_ENUM_MAX_VALUES] if isinstance(value, str))
+                words += (value for value in schema.enum[:ENUM_MAX_VALUES] if isinstance(value, str))
             if schema.properties:
                 words += schema.properties
                 below += schema.properties.values()

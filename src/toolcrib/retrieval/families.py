@@ -26,6 +26,8 @@ class Families:
 
     def numbers(self, key: str) -> tuple[int, ...]:
         """The numbers of all terms of a family: its key first if that is a term of it, then as first seen."""
+        if self.lack(key):
+            return ()
         known = self._vocabulary
         numbers = kernel.forms(known, key) if kernel is not None else None
         if numbers is None:

@@ -23,11 +23,14 @@ from toolcrib.retrieval.cohort import Cohort
 from toolcrib.retrieval.confidence import Calibration, Signals
 from toolcrib.retrieval.fusion import FusionWeights, fuse
 from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever, Match, lift_named
-from toolcrib.retrieval.selection import Scored, select
+from toolcrib.retrieval.selection import Scored, best_rows, select
 from toolcrib.retrieval.semantic import Places, StaticModel
 from toolcrib.retrieval.text import runs_of
 
 Floats = NDArray[np.float32]
+
+_LEADERS = 5
+"""Rows whose scores say how far the first is ahead."""
 
 
 class Vectors(Protocol):
@@ -249,16 +252,17 @@ class HybridIndex:
     def _signals(self, query: str, match: Match, meaning: Floats, fused: Floats) -> Signals:
         nearest = float(meaning.max(initial=0.0))
         mass = match.mass
-        few = min(5, len(fused))
-        best = np.partition(fused, len(fused) - few)[len(fused) - few :]
+        few = min(_LEADERS, len(fused))
+        best = fused[best_rows(fused, few)]
         return Signals(
             nearest=nearest,
             elsewhere=nearest if self._cohort is None else self._cohort.nearness(query),
             words=float(match.scores.max(initial=0.0)) / mass if mass > 0.0 else 0.0,
             # Rows that are gone stand at 0; so does, here, what is farther than nothing.
-            lead=float(best.max() - max(best.min(), 0.0)),
+            lead=float(best.max() - best.min() if len(best) >= few else fused.max()),
             # Neither translations nor the parts of unspaced scripts make a query say more.
             length=math.log1p(min(sum(word.telling for word in match.words), len(runs_of(query[:QUERY_MAX_CHARS])))),
+            translated=match.translated,
         )
 
     def _meaning(self, query: str) -> Floats:

@@ -23,7 +23,7 @@ from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHAR
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
 from toolcrib.retrieval.base import NO_EVIDENCE, Document, Grouped, Hit, Ranking
 from toolcrib.retrieval.forward import Stretch, joined
-from toolcrib.retrieval.postings import Floats, build_segment, read_rows, terms_of
+from toolcrib.retrieval.postings import NO_POSTINGS, Floats, build_segment, read_rows, terms_of
 from toolcrib.retrieval.query import Numbers, QueryWeights, Weigher, Word, standing_in
 from toolcrib.retrieval.reading import Postings, SegmentReader
 from toolcrib.retrieval.selection import RIVAL_SHARE, select
@@ -92,8 +92,7 @@ class LexicalRetriever:
     def _build(self, groups: tuple[tuple[Document, ...], ...]) -> "_Parts":
         given = tuple(chain.from_iterable(groups))
         base = self._base
-        rows = {document.digest: row for row, document in enumerate(base.documents)} if base else {}
-        known = [(place, row) for place, document in enumerate(given) if (row := rows.pop(document.digest, -1)) >= 0]
+        known = _rows_known(base.documents, given) if base else []
         if base and known:
             places, taken = np.array(known).T
             others = sorted(set(range(len(given))).difference(places.tolist()))
@@ -123,7 +122,7 @@ class LexicalRetriever:
         return Counter(chain.from_iterable([known[row] for row in rows]))
 
     def _whole(self, reader: SegmentReader) -> Postings:
-        return Postings(base=reader, added=self._reader(()), gone=np.empty(0, dtype=np.intp))
+        return Postings(base=reader, added=SegmentReader(NO_POSTINGS, self._impacts), gone=np.empty(0, dtype=np.intp))
 
     def _amend(self, groups: tuple[tuple[Document, ...], ...]) -> "_Parts | None":
         base = self._base
@@ -161,6 +160,17 @@ class LexicalRetriever:
         return np.concatenate(ends), postings, ByRow(old, tuple(added))
 
 
+def _rows_known(old: tuple[Document, ...], given: tuple[Document, ...]) -> list[tuple[int, int]]:
+    """Places of documents that are among the old ones, with their rows: the same object, else the same content."""
+    rows = {id(document): row for row, document in enumerate(old)}
+    found = [(place, row) for place, document in enumerate(given) if (row := rows.pop(id(document), -1)) >= 0]
+    held = {place for place, _ in found}
+    left = {old[row].digest: row for row in rows.values()}
+    others = [place for place in range(len(given)) if place not in held] if left else ()
+    found += [(place, row) for place in others if (row := left.pop(given[place].digest, -1)) >= 0]
+    return sorted(found)
+
+
 class ByRow:
     """The document of a row: first those of the base, then the added ones."""
 
@@ -188,6 +198,8 @@ class Match(NamedTuple):
     """Sum over the words; gone rows have 0."""
     named: Mapping[int, int]
     """Rows whose name the query is, with the rank of that kind of name (`NAME_RANKS`)."""
+    translated: bool
+    """Whether words that mean the same were looked up beside it."""
 
     @property
     def mass(self) -> float:
@@ -251,7 +263,7 @@ class LexicalIndex:
     def match(self, query: str, also: Sequence[str] = ()) -> Match:
         """Scores every row for a query, and for words that mean the same as some of it."""
         words = self._weigher.words(" ".join((query, *also)) if also else query)
-        return Match(words=words, scores=self._sums(words), named=self._named(query))
+        return Match(words=words, scores=self._sums(words), named=self._named(query), translated=bool(also))
 
     def word_scores(self, text: str) -> Floats:
         """What the words of a text give to every row."""

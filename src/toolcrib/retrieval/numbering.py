@@ -6,6 +6,7 @@ split and one look-up per run, and all further arithmetic happens in arrays. A n
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from toolcrib.kernel import kernel
 from toolcrib.limits import FIELD_MAX_RUNS, RUN_MEMO_MAX_RUNS, TERM_MAX_CHARS
 from toolcrib.retrieval.families import Families
 from toolcrib.retrieval.text import BORDER, ascii_runs, has_plain_runs, run_terms, runs_of
+
+if TYPE_CHECKING:
+    from toolcrib._kernel import Runs
 
 Numbers = NDArray[np.int32]
 
@@ -27,11 +31,13 @@ _SEED = "runs"
 class Numbering:
     """The terms of one analyser."""
 
-    __slots__ = ("_runs", "families", "vocabulary")
+    __slots__ = ("_runs", "families", "memo", "vocabulary")
 
     def __init__(self) -> None:
         self.vocabulary: dict[str, int] = {}
         self._runs = _Runs(self.vocabulary)
+        self.memo = _memo()
+        """What the compiled kernel remembers of runs: all but those of texts that are not all ASCII."""
         self.families = Families(self.vocabulary)
 
     def numbers(self, texts: Iterable[Sequence[str]]) -> tuple[Numbers, Numbers]:
@@ -49,16 +55,29 @@ class Numbering:
             np.concatenate((places[single], np.repeat(places[several], sizes))),
         )
 
+    def runs(self, text: str) -> list[tuple[int, ...]]:
+        """The numbers of the terms of each run of a text."""
+        return [self._runs.terms(run) for run in map(str.encode, runs_of(text))]
+
+    @property
+    def held(self) -> int:
+        """How many written forms are remembered."""
+        return len(self._runs) + (kernel.run_count(self.memo) if kernel is not None and self.memo is not None else 0)
+
     def rest(self) -> None:
         """Forgets written forms if they have become many; terms keep their numbers."""
-        if self._runs.held > RUN_MEMO_MAX_RUNS:
-            self._runs = _Runs(self.vocabulary)
+        if self.held > RUN_MEMO_MAX_RUNS:
+            self._runs, self.memo = _Runs(self.vocabulary), _memo()
+
+
+def _memo() -> "Runs | None":
+    return kernel.runs(hash(_SEED)) if kernel is not None else None
 
 
 class _Runs(dict[bytes, int]):
     """What each run stands for: one term (its number), a border, or several terms (below `_CUT`)."""
 
-    __slots__ = ("_compiled", "_ends", "_several", "_vocabulary")
+    __slots__ = ("_ends", "_several", "_vocabulary")
 
     def __init__(self, vocabulary: dict[str, int]) -> None:
         super().__init__({BORDER: _AT_BORDER})
@@ -66,15 +85,6 @@ class _Runs(dict[bytes, int]):
         self._several = array("i")
         """The terms of all runs that have not exactly one, one run after the other."""
         self._ends = array("i", [0])
-        self._compiled = kernel.runs(hash(_SEED)) if kernel is not None else None
-        """Remembers runs instead of this dictionary, but for those of texts that are not all ASCII."""
-
-    @property
-    def held(self) -> int:
-        """How many runs are remembered."""
-        return len(self) + (
-            kernel.run_count(self._compiled) if kernel is not None and self._compiled is not None else 0
-        )
 
     def codes_of(self, texts: Iterable[Sequence[str]]) -> Numbers:
         """The codes of all runs of all texts, each text ended by a border."""
@@ -82,10 +92,6 @@ class _Runs(dict[bytes, int]):
         for part in _runs_of(texts):
             if isinstance(part, list):
                 codes += np.fromiter(map(self.__getitem__, part), dtype=np.int32, count=len(part)).tobytes()
-            elif kernel is not None and self._compiled is not None:
-                codes += kernel.codes(
-                    self._compiled, self._vocabulary, self, self._keep, part, TERM_MAX_CHARS, _AT_BORDER
-                )
             else:
                 runs = ascii_runs(part)
                 codes += np.fromiter(map(self.__getitem__, runs), dtype=np.int32, count=len(runs)).tobytes()
@@ -105,6 +111,14 @@ class _Runs(dict[bytes, int]):
         self._several.extend(numbers)
         self._ends.append(len(self._several))
         return _CUT + 1 - len(self._ends)
+
+    def terms(self, run: bytes) -> tuple[int, ...]:
+        """The terms of one run."""
+        code = self[run]
+        if code >= 0:
+            return (code,)
+        which = _CUT - 1 - code
+        return tuple(self._several[self._ends[which] : self._ends[which + 1]])
 
     def expand(self, codes: Numbers) -> tuple[Numbers, Numbers]:
         """The terms of runs that have not exactly one, and how many each has."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from toolcrib.kernel import kernel
 from toolcrib.retrieval.forward import NAMES, Stretch
 
 _ROW_SHIFT = 8
@@ -48,13 +49,31 @@ class Segment:
         return slice(int(self.starts[number]), int(self.starts[number + 1]))
 
 
+NO_POSTINGS = Segment(
+    rows=0,
+    starts=np.zeros(1, dtype=np.int32),
+    documents=np.empty(0, dtype=np.int32),
+    codes=np.empty(0, dtype=np.uint8),
+    names=np.empty((NAMES, 0), dtype=np.uint32),
+)
+
+
 def build_segment(held: Stretch, rows: NDArray[np.int64] | None = None) -> Segment:
     """The postings of the given documents; row i is the i-th of them, unless `rows` says which row each is."""
     count = len(held.sizes)
-    rows = np.arange(count) if rows is None else rows
+    if kernel is not None:
+        starts, documents, codes = kernel.segment(held.sizes, held.terms, held.codes, rows)
+        return Segment(
+            rows=count,
+            starts=np.frombuffer(starts, dtype=np.int32),
+            documents=np.frombuffer(documents, dtype=np.int32),
+            codes=np.frombuffer(codes, dtype=np.uint8),
+            names=_in_rows(held.names, rows),
+        )
+    places = np.arange(count) if rows is None else rows
     # Term, row and code in one integer: one sort, and nothing to gather after it. All of it in place: each further
     # array of this size would be memory that the process keeps.
-    packed = np.repeat(rows << _ROW_SHIFT, held.sizes)
+    packed = np.repeat(places << _ROW_SHIFT, held.sizes)
     packed += held.terms * np.int64(1 << _TERM_SHIFT)
     packed += held.codes
     packed.sort()
@@ -62,15 +81,19 @@ def build_segment(held: Stretch, rows: NDArray[np.int64] | None = None) -> Segme
     starts = _starts(packed, widest)
     codes = packed.astype(np.uint8)
     packed >>= _ROW_SHIFT
-    names = np.empty((NAMES, count), dtype=np.uint32)
-    names[:, rows] = held.names.T
     return Segment(
         rows=count,
         starts=starts,
         documents=packed.astype(np.int32),  # the lower 32 bits: the term is cut off
         codes=codes,
-        names=names,
+        names=_in_rows(held.names, rows),
     )
+
+
+def _in_rows(names: NDArray[np.uint32], rows: NDArray[np.int64] | None) -> NDArray[np.uint32]:
+    placed = np.empty((NAMES, len(names)), dtype=np.uint32)
+    placed[:, slice(None) if rows is None else rows] = names.T
+    return placed
 
 
 def _starts(packed: NDArray[np.int64], widest: int) -> NDArray[np.int32]:

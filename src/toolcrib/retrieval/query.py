@@ -67,7 +67,7 @@ class Word(Struct, frozen=True, kw_only=True):
 class Weigher:
     """Weighs queries for one index, and remembers the words that it has weighed."""
 
-    __slots__ = ("_analyser", "_families", "_postings", "_rows", "_seen", "_spelling", "_weights")
+    __slots__ = ("_analyser", "_families", "_near", "_postings", "_rows", "_seen", "_spelling", "_weights")
 
     def __init__(self, *, analyser: Analyser, spelling: Spelling, postings: Postings, weights: QueryWeights) -> None:
         self._analyser = analyser
@@ -77,6 +77,8 @@ class Weigher:
         self._rows = postings.living
         self._families = analyser.families
         self._seen: dict[str, Word] = {}
+        self._near: dict[str, Numbers] = {}
+        """Families that were looked up as neighbours: those of one meaning have each other."""
 
     def words(self, query: str) -> list[Word]:
         """The words of a query with everything in the index that answers to them."""
@@ -94,6 +96,7 @@ class Weigher:
     def _remember(self, term: str) -> Word:
         if len(self._seen) >= QUERY_WORDS_CACHED:
             self._seen.clear()
+            self._near.clear()
         word = self._seen[term] = self._weigh(term)
         return word
 
@@ -116,10 +119,14 @@ class Weigher:
         for other, nearness in self._weights.neighbours().of(term):
             scale = self._weights.nearby * nearness
             salience = self._weights.salience.get(key, 1.0)
-            found += [
-                (number, scale * min(weight * salience, mass)) for number, weight in self._forms(other, other, 1.0)
-            ]
+            found += [(number, scale * min(weight * salience, mass)) for number, weight in self._neighbour(other)]
         return tuple(found)
+
+    def _neighbour(self, key: str) -> Numbers:
+        numbers = self._near.get(key)
+        if numbers is None:
+            numbers = self._near[key] = self._forms(key, key, 1.0)
+        return numbers
 
     def _worth(self, key: str, holding: int) -> float:
         rarity = math.log(1.0 + (self._rows - holding + 0.5) / (holding + 0.5))

@@ -52,14 +52,19 @@ def select(
         pool = limit * 4 if pool == limit else pool * 8
 
 
-def _best(scores: Floats, limit: int) -> tuple[list[int], list[float]]:
-    """Rows of the `limit` best positive scores, ties at the edge included, and their scores, negative."""
+def best_rows(scores: Floats, limit: int) -> NDArray[np.intp]:
+    """Rows of the `limit` best positive scores, ties at the edge included, in ascending order."""
     rows = _near_best(scores, limit)
-    values = scores[rows]
     if len(rows) > limit:
-        within = values >= _edge(values, limit)
-        rows, values = rows[within], values[within]
-    return rows.tolist(), (-values).tolist()
+        values = scores[rows]
+        rows = rows[values >= _edge(values, limit)]
+    return rows
+
+
+def _best(scores: Floats, limit: int) -> tuple[list[int], list[float]]:
+    """The best rows, and their scores, negative."""
+    rows = best_rows(scores, limit)
+    return rows.tolist(), (-scores[rows]).tolist()
 
 
 def _near_best(scores: Floats, limit: int) -> NDArray[np.intp]:

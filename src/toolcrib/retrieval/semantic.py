@@ -30,8 +30,9 @@ from toolcrib.limits import (
     SEMANTIC_REFINED_DOCUMENTS,
 )
 from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.products import CodedVectors
 from toolcrib.retrieval.sentences import SentenceReader
-from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Codes, Floats, products, read_arrays, unit
+from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Codes, Floats, read_arrays, unit
 from toolcrib.retrieval.vocabulary import Bridge, Vocabulary
 
 logger = logging.getLogger("toolcrib")
@@ -44,7 +45,7 @@ _FORMAT = 1
 _COARSE_DIMENSIONS = 64
 """Leading dimensions, all that the first look at a large index uses; the table is rotated to suit."""
 
-READER_SHARE = 0.5
+READER_SHARE = 0.6
 """What the sentence says of a query's vector if all of its words are known, the rest being its words'; chosen as the
 weights below."""
 KNOWN_SHARE = 0.5
@@ -173,8 +174,9 @@ class StaticModel:
     def _sum(self, rows: Sequence[tuple[int, float]]) -> Floats:
         if not rows:
             return np.zeros(self.dimensions, dtype=np.float32)
-        places = np.fromiter((row for row, _ in rows), dtype=np.intp, count=len(rows))
-        weights = np.fromiter((weight for _, weight in rows), dtype=np.float32, count=len(rows))
+        numbers, shares = zip(*rows, strict=True)
+        places = np.array(numbers, dtype=np.intp)
+        weights = np.array(shares, dtype=np.float32)
         weights *= self.scales[places]
         return np.asarray(weights @ self.codes[places].astype(np.float32), dtype=np.float32)
 
@@ -184,27 +186,20 @@ class SemanticIndex:
     """Vectors of documents; immutable once built."""
 
     model: StaticModel
-    coarse: Floats
-    """Vectors of length one; of a large index only their leading dimensions."""
-    codes: Codes | None
-    """The whole vectors of a large index, for a second look at the nearest."""
-    norms: Floats | None
+    vectors: CodedVectors
+    coarse: CodedVectors | None
+    """The leading dimensions of the vectors of a large index, for a first look."""
 
     @classmethod
     def of(cls, model: StaticModel, documents: Sequence[Document]) -> "SemanticIndex":
         """Embeds the documents; what the model has seen before is not embedded again."""
-        codes = model.embed_documents(documents)
-        if len(codes) <= SEMANTIC_EXACT_DOCUMENTS:
-            return cls(model=model, coarse=unit(codes), codes=None, norms=None)
-        norms = np.sqrt(np.einsum("ij,ij->i", codes, codes, dtype=np.int32)).astype(np.float32)
-        norms[norms == 0] = 1.0
-        coarse = codes[:, :_COARSE_DIMENSIONS].astype(np.float32)
-        coarse /= norms[:, None]
-        return cls(model=model, coarse=coarse, codes=codes, norms=norms)
+        vectors = CodedVectors.of(model.embed_documents(documents))
+        large = len(vectors) > SEMANTIC_EXACT_DOCUMENTS
+        return cls(model=model, vectors=vectors, coarse=vectors.leading(_COARSE_DIMENSIONS) if large else None)
 
     def __len__(self) -> int:
         """How many documents it holds."""
-        return len(self.coarse)
+        return len(self.vectors)
 
     def scores(self, query: str) -> Floats:
         """Nearness of each document to the query, -1 to 1, in the order in which they were given.
@@ -212,23 +207,17 @@ class SemanticIndex:
         Beyond `SEMANTIC_EXACT_DOCUMENTS` documents only the nearest are exact; the others are estimates.
         """
         vector = self.model.point(query)
-        if self.codes is None or self.norms is None:
-            return products(self.coarse, vector)
-        scores = products(self.coarse, vector[:_COARSE_DIMENSIONS])
+        if self.coarse is None:
+            return self.vectors.near(vector)
+        scores = self.coarse.near(vector[:_COARSE_DIMENSIONS])
         nearest = np.argpartition(scores, -SEMANTIC_REFINED_DOCUMENTS)[-SEMANTIC_REFINED_DOCUMENTS:]
-        scores[nearest] = products(self._vectors(nearest), vector)
+        scores[nearest] = self.vectors.some(nearest).near(vector)
         return scores
 
     def some(self, texts: Sequence[str], rows: Places) -> list[Floats]:
         """Nearness of some documents to each of the texts, exactly, by their words alone."""
-        vectors = self._vectors(rows)
-        return [products(vectors, self.model.embed_query(text)) for text in texts]
-
-    def _vectors(self, rows: Places) -> Floats:
-        """The whole vectors of some rows, of length one."""
-        if self.codes is None or self.norms is None:
-            return self.coarse[rows]
-        return self.codes[rows].astype(np.float32) / self.norms[rows, None]
+        vectors = self.vectors.some(rows)
+        return [vectors.near(self.model.embed_query(text)) for text in texts]
 
 
 def _to_codes(vector: Floats) -> Codes:

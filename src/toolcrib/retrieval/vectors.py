@@ -23,12 +23,6 @@ def unit(vectors: Codes | Floats) -> Floats:
     return np.divide(floats, lengths, out=np.zeros_like(floats), where=lengths > 0)
 
 
-def products(rows: Floats, vector: Floats) -> Floats:
-    """One product per row."""
-    # Not `@`: a threaded BLAS spends six times the CPU on waking threads, and its sums depend on the shape.
-    return np.einsum("ij,j->i", rows, vector)
-
-
 def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
     """The arrays of a file.
 

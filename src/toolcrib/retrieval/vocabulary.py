@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,9 @@ _STEM_SHARE = 0.6
 
 _FOREIGN_SHARE = 0.4
 """Share of unknown words from which on a text is taken to be in another language."""
+
+_SPLIT_KEPT = 8
+"""Texts whose words are kept: a query is asked for its words four times in a row."""
 
 Rows = tuple[tuple[int, float], ...]
 """Rows of the table with their weights."""
@@ -217,12 +221,13 @@ class Vocabulary:
         return tuple(found)
 
 
-def split(text: str) -> list[str]:
+@lru_cache(_SPLIT_KEPT)
+def split(text: str) -> tuple[str, ...]:
     """The lower-case words of a text; identifiers come apart at case changes and separators."""
     runs = _RUNS
     if not text.isascii():
         text, runs = unicodedata.normalize("NFKC", text), _MARKED_RUNS
-    return runs.findall(_ACRONYM.sub(r"\1 \2", _CAMEL.sub(r"\1 \2", text)).lower())
+    return tuple(runs.findall(_ACRONYM.sub(r"\1 \2", _CAMEL.sub(r"\1 \2", text)).lower()))
 
 
 def _longest_matches(word: str, bridge: Bridge) -> Iterable[tuple[int, float]]:

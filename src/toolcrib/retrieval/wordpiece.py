@@ -77,7 +77,18 @@ class WordPieces:
         return self._numbers.get(word[start:end] if start == 0 else f"##{word[start:end]}") if end > start else None
 
 
+_PLAIN: dict[int, str | None] = {
+    **dict.fromkeys(range(128)),
+    **{code: chr(code) for code in range(128) if chr(code).isalnum()},
+    **{code: " " for code in range(128) if chr(code).isspace()},
+    **{ord(mark): f" {mark} " for mark in _PLAIN_MARKS},
+}
+"""What becomes of each character of ASCII."""
+
+
 def _words(text: str) -> list[str]:
+    if text.isascii():
+        return text.translate(_PLAIN).lower().split()
     spaced = "".join(map(_spaced, text))
     folded = "".join(char for char in unicodedata.normalize("NFD", spaced) if unicodedata.category(char) != "Mn")
     return "".join(f" {char} " if _is_mark(char) else char for char in folded.lower()).split()

@@ -4,15 +4,15 @@ The list is compared at every assembly by encoding it once: exact in types, orde
 magnitude cheaper than what it replaces. Only definitions whose bytes changed are frozen again. The comparison never
 trusts identity: a dictionary that was changed in place is a changed dictionary.
 
-With the compiled kernel a stretch that stayed the same once is compared value by value after that, which takes less
-than half as long. What it finds to be the same has the same bytes; of everything else the bytes decide.
+With the compiled kernel a stretch is compared value by value with what was kept of it when it was last encoded, which
+takes less than half as long. What it finds to be the same has the same bytes; of everything else the bytes decide.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import orjson
+from msgspec import Struct
 
 from toolcrib.definitions import Call, Json, JsonObject, Origin, Result, Skipped, Tool, Toolset, ToolsetName, fitted
 from toolcrib.errors import DefinitionError
@@ -34,8 +34,7 @@ Caller = Callable[[Call], Awaitable[Result]]
 Grouping = Callable[[JsonObject], str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Struct, frozen=True, gc=False):
     """One definition of the list, as it was last seen."""
 
     toolset: str
@@ -49,10 +48,10 @@ class _Chunk:
 
     __slots__ = ("_encoded", "_kept", "entries")
 
-    def __init__(self, entries: tuple[_Entry, ...]) -> None:
+    def __init__(self, entries: tuple[_Entry, ...], kept: "Kept | None" = None) -> None:
         self.entries = entries
         self._encoded: bytes | None = None
-        self._kept: Kept | None = None
+        self._kept = kept
 
     def still(self, part: Sequence[JsonObject]) -> bool:
         """Whether this is what the stretch looks like now."""
@@ -131,7 +130,7 @@ class LiveDefinitions:
             if shifted and everything is None:
                 everything = _known(old)
             known = everything if everything is not None else _known([before] if before else [])
-            new.append(_Chunk(tuple(self._entry(raw, known) for raw in part)))
+            new.append(self._chunk(part, known))
         if len(new) != len(old) or any(one is not other for one, other in zip(new, old, strict=True)):
             self._chunks = new
             self._snapshot = self._toolsets(old)
@@ -144,15 +143,21 @@ class LiveDefinitions:
     async def close(self) -> None:
         """Holds nothing."""
 
-    def _entry(self, raw: JsonObject, known: _Known) -> _Entry:
+    def _chunk(self, part: Sequence[JsonObject], known: _Known) -> _Chunk:
+        """A stretch as it is now; with the compiled kernel encoded as a whole, and kept for the next comparison."""
+        seen = _look(part)
+        if seen is None:
+            return _Chunk(tuple([self._entry(raw, known, _encode(raw), plain=False) for raw in part]))
+        kept, encoded, finite = seen
+        entries = [self._entry(raw, known, own, plain=finite) for raw, own in zip(part, encoded, strict=True)]
+        return _Chunk(tuple(entries), kept)
+
+    def _entry(self, raw: JsonObject, known: _Known, encoded: bytes | None, *, plain: bool) -> _Entry:
         toolset = self._group(raw)
-        encoded = _encode(raw)
-        entry = known.get((toolset, encoded)) if encoded is not None else None
+        entry = known.get((toolset, encoded)) if known and encoded is not None else None
         # A NaN is encoded like null: what was left out for one is looked at again.
         if entry is None or (isinstance(entry.item, Skipped) and encoded is not None and b"null" in encoded):
-            item = self._frozen(raw, toolset, encoded)
-            kept = item.raw if isinstance(item, Tool) else encoded and fitted(encoded)
-            entry = _Entry(toolset, kept, item)
+            entry = _Entry(toolset, encoded, self._frozen(raw, toolset, encoded, plain=plain))
         return entry
 
     def _group(self, raw: object) -> str:
@@ -160,9 +165,9 @@ class LiveDefinitions:
             return self._name
         return self._toolset_of(cast("JsonObject", raw))
 
-    def _frozen(self, raw: JsonObject, toolset: str, encoded: bytes | None) -> Tool | Skipped:
+    def _frozen(self, raw: JsonObject, toolset: str, encoded: bytes | None, *, plain: bool) -> Tool | Skipped:
         try:
-            return freeze_tool(raw, toolset=toolset, origin=self._origin, encoded=encoded)
+            return freeze_tool(raw, toolset=toolset, origin=self._origin, encoded=encoded, plain=plain)
         except DefinitionError as error:
             return Skipped(toolset=ToolsetName(toolset), name=name_of(raw), reason=str(error))
 
@@ -197,9 +202,22 @@ def _known(chunks: Sequence[_Chunk]) -> _Known:
     return {(entry.toolset, entry.encoded): entry for chunk in chunks for entry in chunk.entries if entry.encoded}
 
 
-def _encode(value: object) -> bytes | None:
+def _look(part: Sequence[JsonObject]) -> "tuple[Kept, list[bytes], bool] | None":
+    """What the compiled kernel keeps of a stretch, each definition encoded, and whether all numbers are finite."""
+    if kernel is None:
+        return None
     try:
-        return orjson.dumps(value)
+        seen = kernel.keep(part, orjson.dumps, _KEPT_MAX_VALUES)
+    except TypeError:  # plain values that JSON has no place for
+        return None
+    encoded = kernel.items(seen[1]) if seen is not None else None
+    return (seen[0], encoded, seen[2]) if seen is not None and encoded is not None else None
+
+
+def _encode(value: object) -> bytes | None:
+    """In memory of its own size, to be kept."""
+    try:
+        return fitted(orjson.dumps(value))
     except TypeError:
         # Some definition is no JSON: freezing finds out which, and the rest is served.
         return None
