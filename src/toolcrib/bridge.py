@@ -167,7 +167,10 @@ def plain_invocation(name: str, arguments: Json) -> Invocation | None:
         name = inner
     if not isinstance(arguments, dict):
         return None
-    encoded = orjson.dumps(arguments)
+    try:
+        encoded = orjson.dumps(arguments)
+    except TypeError:  # nested deeper than can be written
+        return None
     if len(encoded) > ARGUMENTS_MAX_BYTES or encoded.count(b"{") + encoded.count(b"[") > ARGUMENTS_MAX_DEPTH:
         return None
     return Invocation(name=name, arguments=arguments, route=route, encoded=encoded)

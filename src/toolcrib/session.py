@@ -23,7 +23,7 @@ from toolcrib.discovery import SearchAnswer
 from toolcrib.errors import CallError, ConfigError, InvalidArguments, RequiredToolsMissing
 from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.execution.dispatch import Exchange, Runner
-from toolcrib.execution.errands import Errand, Listener, Path
+from toolcrib.execution.errands import Errand, Listener, Path, Paths
 from toolcrib.execution.executor import Done, Run, error_result
 from toolcrib.inventory import Selection
 from toolcrib.names import Names, not_available
@@ -80,6 +80,8 @@ class Session:
         self._children = 0
         self._looked = False
         """Whether every source was asked by an assembly, and nothing was searched since."""
+        self._judged = (scope, policy)
+        """Under what its ways of calls were found."""
         self._paths = crib.paths_of(scope, policy)
 
     # What the model sees
@@ -165,7 +167,9 @@ class Session:
         invocation = plain_invocation(name, arguments)
         path = None
         if invocation is not None:
-            path = self._paths.find(invocation.name, invocation.route, stock.generation)
+            path = self._ways().find(invocation.name, invocation.route, stock.generation)
+            if path is not None and not crib.executor.still_allows(path):
+                path = None
         if path is None or invocation is None:
             request = _unwrapped(ModelCall(id=call_id, name=name, arguments=arguments, dialect="mcp"))
             if not isinstance(request, Invocation):
@@ -245,8 +249,16 @@ class Session:
         except CallError:
             return None
         if path is not None:
-            self._paths.keep(invocation.name, invocation.route, self._crib.stock.generation, path)
+            self._ways().keep(invocation.name, invocation.route, self._crib.stock.generation, path)
         return path
+
+    def _ways(self) -> Paths:
+        """The ways of calls under the scope and the policy of this moment."""
+        scope, policy = self._judged
+        if scope is not self.scope or policy is not self.policy:
+            self._judged = (self.scope, self.policy)
+            self._paths = self._crib.paths_of(*self._judged)
+        return self._paths
 
     def _selection(self) -> Selection:
         return self._crib.select(self.scope)

@@ -210,6 +210,8 @@ def test_ctrl_c_ends_a_command_and_its_servers_without_a_traceback(tmp_path: Pat
         text=True,
         cwd=tmp_path,
         env={**os.environ, "HOME": str(tmp_path)},
+        # Whoever started the tests in the background has it ignored, and so would their children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as run:
         while not marker.exists() and run.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -106,3 +106,38 @@ async def test_what_begins_while_others_end_has_its_own_deadline() -> None:
 
     deadlines.enter(Again(ended, "before"), 0.01, loop)
     await eventually(lambda: ended == ["before", "after"])
+
+
+async def test_one_that_cannot_be_ended_does_not_keep_the_others_from_it() -> None:
+    deadlines, ended = Deadlines(), list[str]()
+    loop = asyncio.get_running_loop()
+
+    class Stubborn(Bounded):
+        def expire(self) -> None:
+            raise RuntimeError("not now")
+
+    for bounded in (Stubborn(ended, "first"), Bounded(ended, "second")):
+        deadlines.enter(bounded, 0.01, loop)
+    await eventually(lambda: ended == ["second"])
+    deadlines.enter(Bounded(ended, "later"), 0.01, loop)
+    await eventually(lambda: ended == ["second", "later"])
+
+
+async def test_one_that_begins_anew_while_others_end_keeps_nobody_waiting() -> None:
+    deadlines, ended = Deadlines(), list[str]()
+    loop = asyncio.get_running_loop()
+    second = Bounded(ended, "second")
+
+    class Lets(Bounded):
+        def expire(self) -> None:
+            super().expire()
+            second.entries.pop(second)
+            second.entries = deadlines.enter(second, 0.05, loop)
+
+    second.entries = {second: None}
+    first, third = Lets(ended, "first"), Bounded(ended, "third")
+    deadlines.enter(first, 0.05, loop)
+    second.entries = deadlines.enter(second, 0.05, loop)
+    deadlines.enter(third, 0.05, loop)
+    await eventually(lambda: len(ended) >= 2)
+    assert ended == ["first", "third"]

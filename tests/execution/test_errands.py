@@ -11,6 +11,7 @@ from tests.fakes.memory_upstream import MemoryServer, eventually, tool
 from tests.gateway.clients import RawClient, gateway_client
 
 from toolcrib.activity import Event
+from toolcrib.errors import SourceUnavailable
 from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.gateway.server import Gateway
 from toolcrib.scope import Scope
@@ -236,3 +237,59 @@ async def test_a_fault_of_our_own_after_a_call_is_answered_as_one_and_costs_nobo
         assert (await client.call("tool_call", HI))["result"]["content"] == [{"type": "text", "text": "hi"}]
         assert client.server._gateway.in_flight == 0
         assert client.server._running == {}
+
+
+def deaf(server: MemoryServer) -> None:
+    """Its input is closed: nothing can be sent to it any more, though its output is open."""
+
+    def send(*_: object) -> None:
+        raise SourceUnavailable("its input is closed")
+
+    server.links[-1].send = send
+
+
+@pytest.mark.requirement("K3")
+async def test_a_server_that_cannot_be_told_holds_nobody_up() -> None:
+    server = MemoryServer(tools__call=lambda params: asyncio.Event().wait())
+    async with asking(server, bridging(call_deadline_s=0.02)) as client:
+        for number in (1, 2):
+            client.send({"id": f"c{number}", "method": "tools/call", "params": {"name": "tool_call", "arguments": HI}})
+        deaf(server)
+        client.send({"method": "notifications/cancelled", "params": {"requestId": "c1"}})
+        assert "did not answer within" in str(await client.next(id="c2"))
+        assert client.server._running == {}
+        assert client.crib.dispatcher.everybody.free == bridging().limits.concurrency_global
+
+
+async def test_an_error_that_cannot_be_written_is_answered_without_its_data() -> None:
+    deep: Any = []
+    for _ in range(300):
+        deep = [deep]
+
+    def refuse_deeply(params: dict[str, Any]) -> Any:
+        raise RpcError(-32007, "not today", deep)
+
+    async with asking(MemoryServer(tools__call=refuse_deeply)) as client:
+        assert (await client.call("tool_call", HI))["error"] == {"code": -32007, "message": "not today"}
+
+
+async def test_a_call_that_left_the_line_keeps_none_of_its_arguments() -> None:
+    server = MemoryServer(tools__call=lambda params: asyncio.Event().wait())
+    async with asking(server, bridging(concurrency_per_session=1)) as client:
+        for number in (1, 2):
+            client.send({"id": f"c{number}", "method": "tools/call", "params": {"name": "tool_call", "arguments": HI}})
+        client.send({"method": "notifications/cancelled", "params": {"requestId": "c2"}})
+        (turn,) = client.server._client.session.places._line
+        assert turn.errand is None
+
+
+async def test_a_policy_that_was_replaced_counts_from_the_next_call_on() -> None:
+    async with asking(MemoryServer()) as client:
+        assert not (await client.call("tool_call", HI))["result"].get("isError")
+        session = client.server._client.session
+        session.policy = ApprovalPolicy(default="deny")
+        assert (await client.call("tool_call", HI))["result"]["isError"]
+        session.policy = None
+        assert not (await client.call("tool_call", HI))["result"].get("isError")
+        client.crib.approvals.policy = ApprovalPolicy(default="deny")
+        assert (await client.call("tool_call", HI))["result"]["isError"]

@@ -1,5 +1,6 @@
 import json
 import logging
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -235,3 +236,20 @@ def test_a_request_that_names_a_key_twice_is_not_plain(data: bytes):
 def test_an_answer_carries_the_id_that_was_sent(identifier: int | str):
     assert json.loads(result_line(identifier, b"{}")) == {"jsonrpc": "2.0", "id": identifier, "result": {}}
     assert result_line(identifier, b"{}") == result_body(identifier, b"{}") + b"\n"
+
+
+@pytest.mark.requirement("E1")
+@pytest.mark.parametrize("levels", [250, 254, 300, 900, 1_020, 5_000])
+@pytest.mark.parametrize("text", ["", "\\n"])
+def test_no_depth_of_a_message_is_more_than_an_error(levels: int, text: str) -> None:
+    value = b"[" * levels + b"]" * levels
+    line = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"a":%b,"b":"%b"}}' % (value, text.encode())
+    with suppress(RpcError):
+        if read_plain(line) is None:
+            envelope = read_envelope(line)
+            require_distinct_keys(line, envelope, read_object(envelope.params))
+
+
+def test_data_of_an_error_that_is_too_deep_to_be_written_is_left_out() -> None:
+    deep = json.loads("[" * 300 + "]" * 300)
+    assert json.loads(error_line(1, RpcError(-1, "no", deep)))["error"] == {"code": -1, "message": "no"}

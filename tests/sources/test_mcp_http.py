@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import orjson
 import pytest
+from tests.gateway.clients import gateway_client
 from tests.sources.test_mcp_stdio import BAD
 
 from toolcrib.crib import Crib
@@ -107,10 +108,11 @@ async def pieces(body: bytes) -> AsyncGenerator[bytes]:
 class Spy:
     """A server in memory that remembers the requests that it got."""
 
-    def __init__(self, *, status: int = 200, sse: bool = False) -> None:
+    def __init__(self, *, status: int = 200, sse: bool = False, indented: bool = False) -> None:
         self.requests: list[httpx2.Request] = []
         self.status = status
         self.sse = sse
+        self.indented = indented
 
     def answer(self, request: httpx2.Request) -> httpx2.Response:
         self.requests.append(request)
@@ -127,9 +129,10 @@ class Spy:
             "tools/call": {"content": [{"type": "text", "text": "ok"}]},
         }  # fmt: skip
         result = results.get(message["method"], {})
-        body = orjson.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": result})
+        reply = {"jsonrpc": "2.0", "id": message.get("id"), "result": result}
+        body = orjson.dumps(reply, option=orjson.OPT_INDENT_2 if self.indented else None)
         if self.sse:
-            event = b"event: message\ndata: " + body + b"\n\n"
+            event = b"event: message\ndata: " + body.replace(b"\n", b"\ndata: ") + b"\n\n"
             return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=pieces(event))
         return httpx2.Response(200, headers={"content-type": "application/json"}, content=pieces(body))
 
@@ -179,3 +182,12 @@ def test_events_are_read_however_they_are_cut_and_never_without_end():
     with pytest.raises(SourceProtocolError):
         for _ in range(10):
             reader.feed(b"data: " + b"x" * 50 + b"\n")
+
+
+@pytest.mark.parametrize("sse", [False, True])
+async def test_an_answer_of_many_lines_is_handed_on_as_one(sse: bool):
+    async with gateway_client(McpSource("spy", Spy(sse=sse, indented=True).connect)) as client:
+        await client.names()
+        # The client reads line by line.
+        answer = await client.call("spy__go", {})
+        assert answer["result"]["content"] == [{"type": "text", "text": "ok"}]

@@ -6,8 +6,11 @@ with `TimeoutError`; a cancellation from elsewhere stays one.
 """
 
 import asyncio
+import logging
 from types import TracebackType
 from typing import Protocol
+
+logger = logging.getLogger("toolcrib")
 
 
 class Bounded(Protocol):
@@ -105,15 +108,13 @@ class _Lane:
         """Ends what is due, and sets the timer for the next; the clock may be a hair early."""
         now = self.loop.time() + 0.001
         entries = self.entries
-        for deadline in tuple(entries):
-            if deadline not in entries:  # one that ended let it end too
-                continue
-            if deadline.due > now:
-                self.set_timer(deadline.due)
-                return
-            del entries[deadline]
-            deadline.expire()
-        # What began while others ended has set no timer.
+        # One that ends may let others end or begin: whoever is first is looked up anew.
+        while entries and (first := next(iter(entries))).due <= now:
+            del entries[first]
+            try:
+                first.expire()
+            except Exception:  # the others are bounded by this timer
+                logger.exception("what was late could not be ended")
         self.is_set = False
         if entries:
             self.set_timer(next(iter(entries)).due)

@@ -94,8 +94,8 @@ class Errand:
     """One call on its way."""
 
     __slots__ = (
-        "_entries", "_executor", "_held", "_listener", "_loop", "_path", "_places", "_sent", "_task", "_work", "call",
-        "due", "ended", "exchange", "holder", "invocation", "key", "owner", "since", "started", "trace",
+        "_entries", "_executor", "_held", "_listener", "_loop", "_path", "_places", "_sent", "_task", "_turn", "_work",
+        "call", "due", "ended", "exchange", "holder", "invocation", "key", "owner", "since", "started", "trace",
     )  # fmt: skip
 
     def __init__(
@@ -121,6 +121,8 @@ class Errand:
         """Places that it needs, the narrowest first."""
         self._entries: dict[Bounded, None] | None = None
         """Where its time runs."""
+        self._turn: _Turn | None = None
+        """Where it stands in line."""
         self._sent: Sent | None = None
         self._task: asyncio.Task[None] | None = None
         """Its way as a task, where it has come to need one."""
@@ -163,16 +165,13 @@ class Errand:
 
     # What places and deadlines call
 
-    def accept(self) -> bool:
-        """Takes a place, if it still wants one."""
-        if self.ended:
-            return False
+    def go_on(self) -> None:
+        """Has come to a place that it stood in line for."""
         self._held += 1
         _, second, third = self._places
         if self._held == 1 and second.take_both(third):
             self._held = 3
         self._line_up()
-        return True
 
     def expire(self) -> None:
         """Is late: in line, or with the tool."""
@@ -192,7 +191,7 @@ class Errand:
 
     def set_result(self, raw: bytes) -> None:
         """Takes the source's answer."""
-        if self.ended:
+        if self.done():
             return
         if self._sent is None:  # it came while it was sent
             self._loop.call_soon(self.set_result, raw)
@@ -229,7 +228,8 @@ class Errand:
         while self._held < len(wanted):
             place = wanted[self._held]
             if not place.take():
-                place.line_up(self)
+                self._turn = _Turn(self)
+                place.line_up(self._turn)
                 return
             self._held += 1
         if self._entries is not None:
@@ -262,6 +262,9 @@ class Errand:
         self._work = None
         try:
             result = await work
+        except asyncio.CancelledError:
+            self.cancel()  # whoever was to be asked has left
+            raise
         except Exception as error:
             self._fail(error)
         else:
@@ -301,6 +304,9 @@ class Errand:
         if self._entries is not None:
             self._entries.pop(self, None)
             self._entries = None
+        if self._turn is not None:
+            # The line moves when it moves; until then it holds a turn, not the call and its arguments.
+            self._turn.errand = self._turn = None
         sent = self._sent
         if sent is not None:
             # Neither holds the other any longer: nobody has to look for a circle.
@@ -321,7 +327,27 @@ class Errand:
             if self._work is not None:  # cancelled before its first step: nobody else ends it
                 self._work.close()
         elif self._sent is not None:
-            self._sent.abandon()
+            try:
+                self._sent.abandon()
+            except Exception:  # it cannot be told; that it is not waited for is true all the same
+                logger.debug("a call could not be called off", extra={"tool": self.call.tool.name}, exc_info=True)
+
+
+class _Turn:
+    """An errand in line."""
+
+    __slots__ = ("errand",)
+
+    def __init__(self, errand: Errand) -> None:
+        self.errand: Errand | None = errand
+
+    def accept(self) -> bool:
+        """Takes a place, if the errand still wants one."""
+        errand, self.errand = self.errand, None
+        if errand is None:
+            return False
+        errand.go_on()
+        return True
 
 
 def _unheard(done: float, total: float | None, message: str | None) -> None:

@@ -196,6 +196,10 @@ class Executor:
             self.dispatcher.deadline_of(tool),
         )
 
+    def still_allows(self, path: Path) -> bool:
+        """Whether the general policy is the one under which the way was found."""
+        return path.policy is self._approvals.policy
+
     def begin(
         self,
         call_id: str,
@@ -211,7 +215,7 @@ class Executor:
         The stages are those of `run`. Where one of them has more to do than to let the call pass, nothing has happened
         yet, and the call belongs to `run`.
         """
-        if self.stages is not self._plain or path.policy is not self._approvals.policy:
+        if self.stages is not self._plain or not self.still_allows(path):
             return None
         clock = self._clock
         tool, arguments, route, principal = path.tool, invocation.arguments, invocation.route, holder.principal

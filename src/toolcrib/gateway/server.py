@@ -181,10 +181,12 @@ class Gateway:
             result = done.result.encoded
             if result is None or done.error is not None:
                 call = ModelCall(id=errand.call.id, name=errand.invocation.name, arguments=None)
-                result = _written(call, done)
+                try:
+                    result = _written(call, done)
+                except RpcError as error:
+                    asker.refused(errand.key, error)
+                    return
             asker.answered(errand.key, result if client.era == "legacy" else self._complete(result))
-        except RpcError as error:
-            asker.refused(errand.key, error)
         except Exception:
             logger.exception("a request failed", extra={"method": "tools/call"})
             asker.crashed(errand.key)

@@ -154,6 +154,9 @@ class StdioServer:
             self._dispatch(envelope, identifier, params)
         except RpcError as error:
             self._outlet.put(error_line(identifier, error), alone=True)
+        except Exception:  # one message must not end the gateway
+            logger.exception("a message could not be taken")
+            self._outlet.put(error_line(identifier, _FAILURE), alone=True)
 
     def _dispatch(self, envelope: Envelope, identifier: Identifier | None, params: JsonObject) -> None:
         if isinstance(envelope.method, UnsetType):

@@ -8,6 +8,7 @@ not kept until it ends. Whatever a peer sends, reading it returns a value or rai
 import json
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import cast
 
 import msgspec
@@ -94,7 +95,10 @@ def read_plain(data: bytes) -> tuple[Identifier, str, JsonObject] | None:
         return None
     if type(identifier) is not int and (type(identifier) is not str or len(identifier) > _ID_MAX_CHARS):
         return None
-    again = orjson.dumps(message)
+    try:
+        again = orjson.dumps(message)
+    except TypeError:  # what is nested deeper than this can be read, not written
+        return None
     if again != data and (b"\\" in data or again.count(b":") != data.count(b":")):
         return None
     return identifier, method, cast("JsonObject", params)
@@ -110,8 +114,9 @@ def require_distinct_keys(data: bytes, envelope: Envelope, params: JsonObject) -
     if b"\\" not in data:
         ours = (envelope.id, envelope.method, envelope.params, envelope.jsonrpc)
         own = len(ours) - ours.count(UNSET) + f"{envelope.id}{envelope.method}".count(":")
-        if data.count(b":") == orjson.dumps(params).count(b":") + own:
-            return
+        with suppress(TypeError):  # what is nested deeper than this can be read, not written
+            if data.count(b":") == orjson.dumps(params).count(b":") + own:
+                return
     try:
         json.loads(data, object_pairs_hook=_distinct)
     except (ValueError, RecursionError):
@@ -186,7 +191,10 @@ def result_body(identifier: Identifier, result: bytes) -> bytes:
 def error_line(identifier: Identifier | None, error: RpcError) -> bytes:
     """An error answer as one line."""
     message: JsonObject = {"jsonrpc": "2.0", "id": identifier, "error": error.body()}
-    return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE, default=str)
+    try:
+        return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE, default=str)
+    except TypeError:  # data that is nested deeper than can be written is left out
+        return error_line(identifier, RpcError(error.code, error.message))
 
 
 class LineFramer:

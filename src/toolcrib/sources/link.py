@@ -8,6 +8,7 @@ way; if it cannot be told to which caller, it reaches nobody.
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -177,8 +178,9 @@ class Link:
             self.send(notification_line(method, params))
 
     def abandon(self, identifier: Identifier, waiter: Waiter) -> None:
-        """Tells the server that nobody waits any more."""
-        self.notify("notifications/cancelled", {"requestId": identifier, "reason": "the caller went away"})
+        """Tells the server that nobody waits any more, if it can be told."""
+        with suppress(SourceUnavailable):
+            self.notify("notifications/cancelled", {"requestId": identifier, "reason": "the caller went away"})
 
     @property
     def waiting(self) -> int:
@@ -193,8 +195,7 @@ class Link:
         self.is_open = False
         self.closed.set()
         for waiter in tuple(self.waiters.values()):
-            if not waiter.future.done():
-                waiter.future.set_exception(SourceUnavailable(reason))
+            self._tell(waiter, SourceUnavailable(reason))
         for task in tuple(self._questions):
             task.cancel()
 
@@ -217,13 +218,24 @@ class Link:
         waiter = self.waiters.get(cast("Identifier", envelope.id))
         if waiter is None or waiter.future.done():
             self.strays += 1
-            return
-        if not isinstance(envelope.result, UnsetType):
-            waiter.future.set_result(bytes(envelope.result))
+        elif not isinstance(envelope.result, UnsetType):
+            self._tell(waiter, bytes(envelope.result))
         elif not isinstance(envelope.error, UnsetType):
-            waiter.future.set_exception(read_error(envelope.error))
+            self._tell(waiter, read_error(envelope.error))
         else:
-            waiter.future.set_exception(RpcError(INTERNAL_ERROR, "The server sent an answer without a result."))
+            self._tell(waiter, RpcError(INTERNAL_ERROR, "The server sent an answer without a result."))
+
+    def _tell(self, waiter: Waiter, answer: bytes | Exception) -> None:
+        slot = waiter.future
+        try:
+            if slot.done():
+                return
+            if isinstance(answer, bytes):
+                slot.set_result(answer)
+            else:
+                slot.set_exception(answer)
+        except Exception:  # what goes wrong with one answer is no matter of the next
+            logger.exception("an answer of %s could not be handed on", self.name)
 
     def _announce(self, method: str, params: Raw | UnsetType, waiter: Waiter | None) -> None:
         raw = b"{}" if isinstance(params, UnsetType) else bytes(params)

@@ -85,6 +85,11 @@ async def _certificates() -> ssl.SSLContext:
     return _kept["all"]
 
 
+def one_line(message: bytes) -> bytes:
+    """A message without line ends, which JSON has between its parts only: a result is handed on as it is, in a line."""
+    return message.replace(b"\n", b" ").replace(b"\r", b" ")
+
+
 class HttpLink(Link):
     """Streamable HTTP: one POST per message, one session or none."""
 
@@ -175,7 +180,7 @@ class HttpLink(Link):
         session = response.headers.get("mcp-session-id")
         if session is not None and self._session is None:
             self._session = session
-        if not self.receive(body, waiter):
+        if not self.receive(one_line(body), waiter):
             raise SourceProtocolError("it answered with something that is no JSON-RPC")
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
@@ -225,7 +230,7 @@ class HttpLink(Link):
             for event in reader.feed(chunk):
                 last = event.id or last
                 if event.name == "message" and event.data:
-                    self.receive(event.data, waiter)
+                    self.receive(one_line(event.data), waiter)
             if waiter is not None and waiter.future.done():
                 break
         return last, reader.retry_ms
@@ -348,7 +353,7 @@ class SseLink(Link):
             else:
                 self._endpoint.set_result(target)
         elif name == "message":
-            self.receive(data)
+            self.receive(one_line(data))
 
     def _end(self, reason: str) -> None:
         self.fail(reason)
