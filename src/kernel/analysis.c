@@ -141,7 +141,7 @@ static int add_ascii(Analysis *all, const char *text, size_t size, const char *e
 /* One text. Characters that are neither ASCII nor of a word are blanks; with letters of other kinds it is Python's. */
 static int add_text(Analysis *all, PyObject *text)
 {
-    if (!PyUnicode_CheckExact(text)) {
+    if (!PyUnicode_Check(text)) {
         PyErr_SetString(PyExc_TypeError, "a text is a string");
         return -1;
     }

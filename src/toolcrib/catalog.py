@@ -54,9 +54,9 @@ class Catalog:
         return fingerprint_of("".join([toolset.fingerprint for toolset in self.toolsets]).encode())
 
     @cached_property
-    def content(self) -> tuple[tuple[Tool, ...], ...]:
-        """Everything in it, to be compared: what is the same object is not looked into."""
-        return tuple([toolset.tools for toolset in self.toolsets])
+    def mark(self) -> int:
+        """What tells it from another catalog of this process: soon found, and holds nothing."""
+        return hash(tuple([toolset.mark for toolset in self.toolsets]))
 
     def get(self, name: str) -> Tool | None:
         """The tool of exactly this exposed name."""

@@ -84,7 +84,7 @@ class Discovery:
 
     def search(self, catalog: Catalog, question: Search, guard: ProgressGuard) -> SearchAnswer:
         """The answer to `tool_search`. Raises `SearchRefused` when searching again cannot help."""
-        verdict = guard.before_search(question.queries, catalog.content)
+        verdict = guard.before_search(question.queries, catalog.mark)
         if verdict.stance == "refuse":
             raise refusal(guard, verdict.stale)
         limit, index = self._limit(question.limit), self._index(catalog)

@@ -44,14 +44,14 @@ class ProgressGuard:
         self._leads: set[str] = set()
         self._described: set[str] = set()
         self._failures: dict[str, int] = {}
-        self._catalog: object = None
+        self._catalog: int | None = None
 
     @property
     def shown(self) -> frozenset[str]:
         """Names that this session has been shown since it last changed its catalog."""
         return frozenset(self._shown)
 
-    def before_search(self, queries: Sequence[str], catalog: object) -> Verdict:
+    def before_search(self, queries: Sequence[str], catalog: int) -> Verdict:
         """How firmly to answer, before anything is searched."""
         if catalog != self._catalog:
             # Another catalog: what was said about the old one does not count.

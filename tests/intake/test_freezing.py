@@ -94,3 +94,9 @@ def test_any_value_is_either_frozen_or_refused(value: Any) -> None:
             freeze(raw)
         except DefinitionError:
             assert isinstance(name_of(raw), str)
+
+
+@pytest.mark.parametrize("where", [{"toolset": "mine\ud800"}, {"aliases": ["a\ud800"]}])
+def test_a_name_that_cannot_be_written_is_refused_at_once(where: dict[str, Any]) -> None:
+    with pytest.raises(DefinitionError, match="no text"):
+        freeze_tool(definition("a"), **{"toolset": "mine", "origin": "host", **where})

@@ -109,3 +109,14 @@ def test_without_a_way_numpy_multiplies() -> None:
     plain = Matrix.of(whole, np.ones(40), np.zeros(40), way=None)
     assert plain.compiled is None
     assert plain(states).tobytes() == Matrix.of(whole, np.ones(40), np.zeros(40))(states).tobytes()
+
+
+def test_no_rows_have_no_product() -> None:
+    assert matrix(384, 70)[0](floats(0, 384)).shape == (0, 70)
+
+
+def test_a_vector_that_is_no_number_is_near_to_nothing_with_the_kernel_and_without() -> None:
+    vector = np.full(64, np.nan, dtype=np.float32)
+    vectors = CodedVectors.of(codes(5, 64))
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(vectors.near(vector)).all() and np.isnan(vectors.near(vector, way=None)).all()

@@ -203,3 +203,29 @@ def test_every_sequence_of_changes_is_seen_alike_with_and_without_the_compiled_k
         return heard
 
     assert told(live_module.kernel) == told(None)
+
+
+@pytest.mark.requirement("C1")
+@pytest.mark.parametrize("good", ["Reads it.", "Reads it.\nPlain."])
+def test_what_is_shown_is_what_was_encoded_even_if_it_changes_while_it_is_read(good: str) -> None:
+    definitions = [openai("a", description=good)]
+
+    def meddling(definition: Any) -> str:
+        definition["function"]["description"] = good + " Changed." + chr(0x200B)
+        return "mine"
+
+    (tool,) = live(definitions, toolset_of=meddling).snapshot()[0].tools
+    assert tool.description == tool.definition["function"]["description"]
+
+
+class Text(str):
+    """A text of a kind of its own."""
+
+    __slots__ = ()
+
+
+def test_a_text_of_a_kind_of_its_own_is_a_text() -> None:
+    mine = live([openai("send", description=Text("Sends a letter.")), openai("go", description="Größer.")])
+    session = crib(mine, settings=settings(retrieval="lexical")).session()
+    session.assemble()
+    assert session.search("letter").names == ("send",)

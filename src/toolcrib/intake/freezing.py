@@ -64,6 +64,8 @@ def freeze_tool(
         raise DefinitionError(f"a definition must be a JSON object, not {kind_of(raw)}")
     definition = cast("JsonObject", raw)
     encoded = fitted(_encode(definition)) if encoded is None else encoded
+    aliases = tuple(aliases)
+    _require_text(toolset, *aliases)
     read = None
     if kernel is not None and (plain or kernel.plain(definition)):
         read = _read_bytes(encoded, dialect, kernel.read_tool)
@@ -85,7 +87,7 @@ def freeze_tool(
         raw=encoded,
         dialect=shape,
         traits=traits or _traits_of(annotations),
-        aliases=tuple(aliases),
+        aliases=aliases,
         chars=_openai_chars(shape, encoded, name, leaf, description, schema),
     )
 
@@ -95,10 +97,10 @@ _Read = tuple[DialectName, str, str, bytes, Mapping[str, Json]]
 
 
 def _read_values(definition: JsonObject, encoded: bytes, dialect: DialectName | None) -> _Read:
-    """Whatever a definition is made of."""
-    _require_usable(definition, encoded)
-    shape = dialect or detect_tool_dialect(definition)
-    parts = DIALECTS[shape].read_tool(definition)
+    """Whatever a definition is made of. Read are the bytes: what is screened and what is shown must be the same."""
+    said = _require_usable(definition, encoded)
+    shape = dialect or detect_tool_dialect(said)
+    parts = DIALECTS[shape].read_tool(said)
     return shape, parts.name, parts.description, fitted(orjson.dumps(parts.schema)), parts.annotations
 
 
@@ -135,11 +137,25 @@ def _encode(definition: JsonObject) -> bytes:
         raise DefinitionError(f"the definition is no JSON: {error}") from None
 
 
-def _require_usable(definition: JsonObject, encoded: bytes) -> None:
+def _require_text(*texts: str) -> None:
+    for text in texts:
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                raise DefinitionError(f"{text!r} is no text: {error.reason}") from None
+
+
+def _require_usable(definition: JsonObject, encoded: bytes) -> JsonObject:
+    """What the bytes say. Raises `DefinitionError`."""
     if len(encoded) > DEFINITION_MAX_BYTES:
         raise DefinitionError(f"the definition has {len(encoded)} bytes; at most {DEFINITION_MAX_BYTES} are taken")
-    if _may_break_bounds(encoded) or (b"null" in encoded and _may_hold_nan(definition)):
+    said = cast("JsonObject", orjson.loads(encoded))
+    if _may_break_bounds(encoded):
+        _require_bounded(said)
+    if b"null" in encoded and _may_hold_nan(definition):
         _require_bounded(definition)
+    return said
 
 
 def _may_break_bounds(encoded: bytes) -> bool:
@@ -170,7 +186,7 @@ def _may_hold_nan(definition: JsonObject) -> bool:
     """JSON writes NaN as null; MessagePack writes it as a number whose first bytes no other number has."""
     try:
         return _NAN.search(msgspec.msgpack.encode(definition)) is not None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return True
 
 

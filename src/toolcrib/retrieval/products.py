@@ -84,6 +84,8 @@ class Matrix:
 
     def __call__(self, states: Floats) -> Floats:
         """The product, row by row."""
+        if not len(states):
+            return np.empty((0, self.columns), dtype=np.float32)
         if kernel is None or self.compiled is None:
             return self._product(states)
         product = np.empty((len(states), self.columns), dtype=np.float32)
@@ -146,7 +148,7 @@ class CodedVectors:
 
     def near(self, vector: Floats, *, way: str | None = WAY) -> Floats:
         """The product of each with a vector."""
-        if kernel is None or way is None or len(vector) % _KERNEL_DIMENSIONS:
+        if kernel is None or way is None or len(vector) % _KERNEL_DIMENSIONS or not np.isfinite(vector).all():
             return self._near(vector)
         scores = np.empty(len(self.codes), dtype=np.float32)
         kernel.near(way, vector, self.codes, self.worth, scores)

@@ -145,15 +145,23 @@ class LiveDefinitions:
 
     def _chunk(self, part: Sequence[JsonObject], known: _Known) -> _Chunk:
         """A stretch as it is now; with the compiled kernel encoded as a whole, and kept for the next comparison."""
+        # Before anything is encoded: the host's own function might change what it looks at.
+        groups = [self._group(raw) for raw in part]
         seen = _look(part)
         if seen is None:
-            return _Chunk(tuple([self._entry(raw, known, _encode(raw), plain=False) for raw in part]))
+            entries = [
+                self._entry(raw, group, known, _encode(raw), plain=False)
+                for raw, group in zip(part, groups, strict=True)
+            ]
+            return _Chunk(tuple(entries))
         kept, encoded, finite = seen
-        entries = [self._entry(raw, known, own, plain=finite) for raw, own in zip(part, encoded, strict=True)]
+        entries = [
+            self._entry(raw, group, known, own, plain=finite)
+            for raw, group, own in zip(part, groups, encoded, strict=True)
+        ]
         return _Chunk(tuple(entries), kept)
 
-    def _entry(self, raw: JsonObject, known: _Known, encoded: bytes | None, *, plain: bool) -> _Entry:
-        toolset = self._group(raw)
+    def _entry(self, raw: JsonObject, toolset: str, known: _Known, encoded: bytes | None, *, plain: bool) -> _Entry:
         entry = known.get((toolset, encoded)) if known and encoded is not None else None
         # A NaN is encoded like null: what was left out for one is looked at again.
         if entry is None or (isinstance(entry.item, Skipped) and encoded is not None and b"null" in encoded):
