@@ -29,11 +29,11 @@ from toolcrib.gateway.auth import Failures, TokenFile
 from toolcrib.gateway.changes import ChangeFeed
 from toolcrib.gateway.envelope import require_envelope
 from toolcrib.gateway.http_connections import HttpServer, Take
-from toolcrib.gateway.http_replies import FAILURE, STATUS, Reply
+from toolcrib.gateway.http_replies import STATUS, Reply
 from toolcrib.gateway.http_sessions import HttpSession, HttpSessions
 from toolcrib.gateway.http_wire import Head, Refused
 from toolcrib.gateway.profiles import Principal
-from toolcrib.gateway.relay import Client, ClientExchange
+from toolcrib.gateway.relay import FAILURE, Client, ClientExchange
 from toolcrib.gateway.server import Gateway
 from toolcrib.settings import Settings
 from toolcrib.sources.handshake import (

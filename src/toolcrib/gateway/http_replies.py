@@ -14,10 +14,10 @@ import orjson
 
 from toolcrib.execution.errands import Errand
 from toolcrib.gateway.http_wire import JSON, LAST_CHUNK, Field, Refused, ResponseWriter, chunk_of
+from toolcrib.gateway.relay import FAILURE
 from toolcrib.limits import SSE_PING_S, STREAM_BACKLOG
 from toolcrib.sources.json_rpc import (
     HEADER_MISMATCH,
-    INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -49,8 +49,6 @@ _STREAM: Sequence[Field] = (
     (b"x-accel-buffering", b"no"),
 )
 _PING = b": ping\r\n\r\n"
-
-FAILURE = RpcError(INTERNAL_ERROR, "The gateway failed; its log says why.")
 
 
 class Line(Protocol):

@@ -29,6 +29,7 @@ from toolcrib.sources.json_rpc import (
     request_line,
 )
 
+FAILURE = RpcError(INTERNAL_ERROR, "The gateway failed; its log says why.")
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 _TRAVELS = ("traceparent", "tracestate", "baggage")
 """What of a client's `_meta` reaches a server besides the protocol's own."""

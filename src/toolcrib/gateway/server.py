@@ -153,7 +153,8 @@ class Gateway:
         call_id = f"{self._mark}{next(self._numbers):x}"
         try:
             errand = client.session.begin(call_id, name, params.get("arguments"), exchange, self)
-        except Exception:  # a fault of our own is met again on the long way, and answered there
+        except Exception:  # a fault of our own: the long way answers
+            logger.exception("a call takes the long way")
             return None
         if errand is not None:
             errand.owner, errand.key = asker, key

@@ -20,12 +20,11 @@ from toolcrib.gateway.changes import ChangeFeed, Subscription
 from toolcrib.gateway.envelope import require_envelope
 from toolcrib.gateway.outlet import Outlet
 from toolcrib.gateway.profiles import Principal
-from toolcrib.gateway.relay import Client, ClientExchange, is_bare
+from toolcrib.gateway.relay import FAILURE, Client, ClientExchange, is_bare
 from toolcrib.gateway.server import Gateway
 from toolcrib.limits import DRAIN_S, REQUEST_MAX_BYTES
 from toolcrib.sources.handshake import LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, MODERN_VERSION
 from toolcrib.sources.json_rpc import (
-    INTERNAL_ERROR,
     INVALID_REQUEST,
     UNSUPPORTED_VERSION,
     Envelope,
@@ -44,8 +43,6 @@ from toolcrib.sources.json_rpc import (
 logger = logging.getLogger("toolcrib.gateway")
 
 Write = Callable[[bytes], None]
-
-_FAILURE = RpcError(INTERNAL_ERROR, "The gateway failed; its log says why.")
 
 
 class StdioServer:
@@ -118,7 +115,7 @@ class StdioServer:
 
     def crashed(self, key: Identifier) -> None:
         """Says that the gateway failed."""
-        self._say(key, error_line(key, _FAILURE))
+        self._say(key, error_line(key, FAILURE))
 
     def dropped(self, key: Identifier) -> None:
         """A call was cancelled: nobody waits for a word."""
@@ -156,7 +153,7 @@ class StdioServer:
             self._outlet.put(error_line(identifier, error), alone=True)
         except Exception:  # one message must not end the gateway
             logger.exception("a message could not be taken")
-            self._outlet.put(error_line(identifier, _FAILURE), alone=True)
+            self._outlet.put(error_line(identifier, FAILURE), alone=True)
 
     def _dispatch(self, envelope: Envelope, identifier: Identifier | None, params: JsonObject) -> None:
         if isinstance(envelope.method, UnsetType):
@@ -230,7 +227,7 @@ class StdioServer:
             return
         except Exception:
             logger.exception("a request failed", extra={"method": method})
-            answer = error_line(identifier, _FAILURE)
+            answer = error_line(identifier, FAILURE)
         self._outlet.put(answer, alone=len(self._running) <= 1)
 
     def _work(self, identifier: Identifier, method: str, params: JsonObject) -> Awaitable[bytes]:
