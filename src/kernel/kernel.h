@@ -152,6 +152,8 @@ FAST(ways);
 FAST(matrix);
 FAST(multiplied);
 FAST(near);
+FAST(read_call);
+FAST(read_answer);
 SINGLE(family);
 SINGLE(name_hash);
 SINGLE(name_hashes);

@@ -2,7 +2,7 @@
 
 #include "kernel.h"
 
-#define INTERFACE 12 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
+#define INTERFACE 13 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
 
 static PyMethodDef METHODS[] = {
     {"keep", (PyCFunction)(void (*)(void))keep, METH_FASTCALL, NULL},
@@ -29,6 +29,8 @@ static PyMethodDef METHODS[] = {
     {"matrix", (PyCFunction)(void (*)(void))matrix, METH_FASTCALL, NULL},
     {"multiplied", (PyCFunction)(void (*)(void))multiplied, METH_FASTCALL, NULL},
     {"near", (PyCFunction)(void (*)(void))near, METH_FASTCALL, NULL},
+    {"read_call", (PyCFunction)(void (*)(void))read_call, METH_FASTCALL, NULL},
+    {"read_answer", (PyCFunction)(void (*)(void))read_answer, METH_FASTCALL, NULL},
     {"family", family, METH_O, NULL},
     {"name_hash", name_hash, METH_O, NULL},
     {"name_hashes", name_hashes, METH_O, NULL},

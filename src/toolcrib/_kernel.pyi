@@ -1,8 +1,9 @@
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+Json = bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None
 Weighted = tuple[int, float]
 Described = tuple[str, str, str, str, bytes | tuple[tuple[str, ...], str], tuple[str, ...]]
 """Key, leaf, toolset, description, what is inside the schema, and aliases of a document."""
@@ -69,6 +70,10 @@ def add(postings: Held, total: NDArray[np.float32], weighted: list[Weighted]) ->
 def merge(postings: Held, weighted: tuple[Weighted, ...], counted: tuple[Weighted, ...]) -> bytes: ...
 def add_merged(postings: Held, total: NDArray[np.float32], packed: bytes) -> None: ...
 def best(scores: NDArray[np.float32], limit: int) -> tuple[list[int], list[float]]: ...
+def read_call(
+    data: bytes, wrapper: str, id_most: int, room: int, most: int
+) -> tuple[int | str, dict[str, Json], str, dict[str, Json], bytes, bool] | None: ...
+def read_answer(data: bytes, levels: int) -> tuple[int, bytes, bool] | None: ...
 def ways() -> list[str]: ...
 def matrix(
     way: str, stretch: int, codes: NDArray[np.int8], scales: NDArray[np.float32], shift: NDArray[np.float32]

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from toolcrib.activity import Event, query_words
 from toolcrib.assembly import Assembly, Turn, build_turn
-from toolcrib.bridge import Describe, Invocation, Request, Search, plain_invocation, search_for, unwrap
+from toolcrib.bridge import Describe, Invocation, Request, Search, search_for, unwrap
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import DialectName, Json, JsonObject, ModelCall, Result, Route, Tool, json_chars, text_result
 from toolcrib.dialects import DIALECTS, read_call, require_dialect
@@ -159,18 +159,26 @@ class Session:
         answer = await self._answer(call, request)
         return Done(result=answer.result, tool=None, error=request if isinstance(request, CallError) else None)
 
-    def begin(self, call_id: str, name: str, arguments: Json, exchange: Exchange, listener: Listener) -> Errand | None:
-        """Begins what `relay` would run, if nothing but the answer has to be waited for; it is to be started then."""
+    def begin(
+        self,
+        call_id: str,
+        name: str,
+        arguments: Json,
+        invocation: Invocation | None,
+        exchange: Exchange,
+        listener: Listener,
+    ) -> Errand | None:
+        """Begins what `relay` would run, if nothing but the answer has to be waited for; it is to be started then.
+
+        `invocation` is what `plain_invocation` makes of the call, if anything.
+        """
         crib, stock = self._crib, self._crib.stock
         started = crib.clock()
         stock.look()
-        invocation = plain_invocation(name, arguments)
         path = None
         if invocation is not None:
             path = self._ways().find(invocation.name, invocation.route, stock.generation)
-            if path is not None and not crib.executor.still_allows(path):
-                path = None
-        if path is None or invocation is None:
+        if path is None or invocation is None or not crib.executor.still_allows(path):
             request = _unwrapped(ModelCall(id=call_id, name=name, arguments=arguments, dialect="mcp"))
             if not isinstance(request, Invocation):
                 return None

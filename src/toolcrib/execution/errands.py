@@ -19,6 +19,7 @@ from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.execution.deadlines import Bounded
 from toolcrib.execution.dispatch import CallContext, Exchange, Sender, Sent
 from toolcrib.execution.places import Places
+from toolcrib.execution.results import FEW_BYTES
 from toolcrib.limits import RESULT_MAX_BLOCKS
 
 if TYPE_CHECKING:
@@ -191,21 +192,22 @@ class Errand:
 
     def set_result(self, raw: bytes) -> None:
         """Takes the source's answer."""
-        if self.done():
+        if self.ended or self._task is not None:
             return
-        if self._sent is None:  # it came while it was sent
+        sent = self._sent
+        if sent is None:  # it came while it was sent
             self._loop.call_soon(self.set_result, raw)
             return
         try:
-            failed = self._path.sender.receive(self._sent, raw)
+            failed = self._path.sender.receive(sent, raw)
         except Exception as error:  # whatever a source throws becomes an answer
             self._fail(error)
             return
         if failed is not True and failed is not False:
             self._go_on(failed)
             return
-        executor = self._executor
-        if len(raw) > executor.result_max_chars or raw.count(b"{") > RESULT_MAX_BLOCKS:
+        executor, size = self._executor, len(raw)
+        if size > executor.result_max_chars or (size > FEW_BYTES and raw.count(b"{") > RESULT_MAX_BLOCKS):
             self._arrive(Result(dialect="mcp", encoded=raw, is_error=failed))
             return
         self._end()

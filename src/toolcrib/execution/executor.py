@@ -197,8 +197,8 @@ class Executor:
         )
 
     def still_allows(self, path: Path) -> bool:
-        """Whether the general policy is the one under which the way was found."""
-        return path.policy is self._approvals.policy
+        """Whether nothing stands between the stages, and the general policy is the one under which the way was found."""
+        return self.stages is self._plain and path.policy is self._approvals.policy
 
     def begin(
         self,
@@ -212,11 +212,9 @@ class Executor:
     ) -> Errand | None:
         """Takes a call as far as its place in line, if nothing has to be waited for or told before that.
 
-        The stages are those of `run`. Where one of them has more to do than to let the call pass, nothing has happened
-        yet, and the call belongs to `run`.
+        The stages are those of `run`, and `path` is one that `still_allows` lets pass. Where a stage has more to do than
+        to let the call pass, nothing has happened yet, and the call belongs to `run`.
         """
-        if self.stages is not self._plain or not self.still_allows(path):
-            return None
         clock = self._clock
         tool, arguments, route, principal = path.tool, invocation.arguments, invocation.route, holder.principal
         scoped = clock()

@@ -6,13 +6,15 @@ from toolcrib.definitions import JsonObject, Result
 from toolcrib.dialects.mcp import open_result
 from toolcrib.limits import RESULT_MAX_BLOCKS
 
+FEW_BYTES = 3 * RESULT_MAX_BLOCKS
+"""Every block takes three bytes at least, with its comma: the blocks of such a short result need not be counted."""
+
 
 def limit_result(result: Result, *, max_chars: int) -> Result:
     """The result within `max_chars` characters of text and a bounded number of blocks."""
     if result.encoded is not None:
         size = len(result.encoded)
-        # Every block takes two bytes at least: a short result need not be counted.
-        few = size <= 2 * RESULT_MAX_BLOCKS or result.encoded.count(b"{") <= RESULT_MAX_BLOCKS
+        few = size <= FEW_BYTES or result.encoded.count(b"{") <= RESULT_MAX_BLOCKS
         if size <= max_chars and few:
             return result
         opened = open_result(result)

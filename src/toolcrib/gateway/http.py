@@ -22,10 +22,12 @@ import orjson
 from msgspec import UnsetType
 
 from toolcrib.assembly import Assembly
+from toolcrib.bridge import Invocation
 from toolcrib.definitions import JsonObject
 from toolcrib.dialects.mcp import write_tool
 from toolcrib.errors import ConfigError
 from toolcrib.gateway.auth import Failures, TokenFile
+from toolcrib.gateway.calls import CALL, read_request
 from toolcrib.gateway.changes import ChangeFeed
 from toolcrib.gateway.envelope import require_envelope
 from toolcrib.gateway.http_connections import HttpServer, Take
@@ -52,7 +54,6 @@ from toolcrib.sources.json_rpc import (
     read_envelope,
     read_error,
     read_object,
-    read_plain,
     require_distinct_keys,
     result_body,
 )
@@ -158,10 +159,10 @@ class HttpApp:
     def _post(self, head: Head, principal: Principal, body: bytes, reply: Reply) -> None:
         identifier: Identifier | None = None
         try:
-            request = read_plain(body)
-            if request is not None and request[1] == "tools/call":
-                identifier = request[0]
-                if self._call(head, principal, identifier, request[2], reply):
+            request = read_request(body)
+            if request is not None and request[1] == CALL:
+                identifier, _, params, invocation = request
+                if self._call(head, principal, identifier, params, invocation, reply):
                     return
             envelope = read_envelope(body)
             if isinstance(envelope.id, (int, str)):
@@ -175,12 +176,20 @@ class HttpApp:
         except RpcError as error:
             reply.send_error(STATUS.get(error.code, 400), error, identifier)
 
-    def _call(self, head: Head, principal: Principal, identifier: Identifier, params: JsonObject, reply: Reply) -> bool:
+    def _call(
+        self,
+        head: Head,
+        principal: Principal,
+        identifier: Identifier,
+        params: JsonObject,
+        invocation: Invocation | None,
+        reply: Reply,
+    ) -> bool:
         """Whether a call of a tool is under way, without a task; if not, it is taken like any other request."""
         headers = head.headers
         session: HttpSession | None = None
         if _is_modern(head, params):
-            client = self._stateless(head, principal, "tools/call", params)
+            client = self._stateless(head, principal, CALL, params)
         else:
             session = self._session(headers, principal)
             client = session.client
@@ -188,7 +197,8 @@ class HttpApp:
             if version is not None and version not in LEGACY_VERSIONS:
                 return False
         asked = _Asked(reply, session)
-        errand = self._gateway.begin(client, params, ClientExchange(client, params, reply), asked, identifier)
+        exchange = ClientExchange(client, params, reply)
+        errand = self._gateway.begin(client, params, invocation, exchange, asked, identifier)
         if errand is None:
             return False
         reply.errand = errand

@@ -14,6 +14,7 @@ from typing import cast
 
 import orjson
 
+from toolcrib.bridge import Invocation
 from toolcrib.crib import Crib
 from toolcrib.definitions import Json, JsonObject, ModelCall
 from toolcrib.dialects.mcp import write_result
@@ -142,7 +143,13 @@ class Gateway:
             self.in_flight -= 1
 
     def begin(
-        self, client: Client, params: JsonObject, exchange: ClientExchange, asker: Asker, key: Identifier
+        self,
+        client: Client,
+        params: JsonObject,
+        invocation: Invocation | None,
+        exchange: ClientExchange,
+        asker: Asker,
+        key: Identifier,
     ) -> Errand | None:
         """Begins `tools/call` without a task, if nothing but the answer has to be waited for; it is to be started."""
         name = params.get("name")
@@ -152,7 +159,7 @@ class Gateway:
             return None
         call_id = f"{self._mark}{next(self._numbers):x}"
         try:
-            errand = client.session.begin(call_id, name, params.get("arguments"), exchange, self)
+            errand = client.session.begin(call_id, name, params.get("arguments"), invocation, exchange, self)
         except Exception:  # a fault of our own: the long way answers
             logger.exception("a call takes the long way")
             return None

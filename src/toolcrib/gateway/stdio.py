@@ -13,9 +13,11 @@ from typing import cast
 
 from msgspec import UnsetType
 
+from toolcrib.bridge import Invocation
 from toolcrib.definitions import JsonObject
 from toolcrib.execution.dispatch import Era
 from toolcrib.execution.errands import Errand
+from toolcrib.gateway.calls import CALL, read_request
 from toolcrib.gateway.changes import ChangeFeed, Subscription
 from toolcrib.gateway.envelope import require_envelope
 from toolcrib.gateway.outlet import Outlet
@@ -35,7 +37,6 @@ from toolcrib.sources.json_rpc import (
     read_envelope,
     read_error,
     read_object,
-    read_plain,
     require_distinct_keys,
     result_line,
 )  # fmt: skip
@@ -138,7 +139,7 @@ class StdioServer:
     def _take(self, line: bytes) -> None:
         identifier: Identifier | None = None
         try:
-            request = read_plain(line)
+            request = read_request(line)
             if request is not None:
                 identifier = request[0]
                 self._begin(*request)
@@ -162,13 +163,13 @@ class StdioServer:
         if identifier is None:
             self._notified(envelope.method, params)
             return
-        self._begin(identifier, envelope.method, params)
+        self._begin(identifier, envelope.method, params, None)
 
-    def _begin(self, identifier: Identifier, method: str, params: JsonObject) -> None:
+    def _begin(self, identifier: Identifier, method: str, params: JsonObject, invocation: Invocation | None) -> None:
         if identifier in self._running:
             raise RpcError(INVALID_REQUEST, "A request with this id is under way.")
-        if method == "tools/call" and not self._unbegun:
-            errand = self._errand(identifier, params)
+        if method == CALL and not self._unbegun:
+            errand = self._errand(identifier, params, invocation)
             if errand is not None:
                 self._running[identifier] = errand
                 errand.start()
@@ -182,7 +183,7 @@ class StdioServer:
         self._unbegun.discard(identifier)
         self._forget(identifier)
 
-    def _errand(self, identifier: Identifier, params: JsonObject) -> Errand | None:
+    def _errand(self, identifier: Identifier, params: JsonObject, invocation: Invocation | None) -> Errand | None:
         """The call without a task, if it can be had so."""
         client = self._client
         if client is None:
@@ -197,7 +198,7 @@ class StdioServer:
             if exchange.is_bare and client.era == "legacy":
                 # Nothing in it belongs to one request: it is good for all that bring nothing along.
                 self._bare = exchange
-        return self._gateway.begin(client, params, exchange, self, identifier)
+        return self._gateway.begin(client, params, invocation, exchange, self, identifier)
 
     def _settle(self, envelope: Envelope) -> None:
         if self._client is None or isinstance(envelope.id, UnsetType):

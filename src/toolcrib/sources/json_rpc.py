@@ -30,7 +30,7 @@ UNSUPPORTED_VERSION = -32022
 Identifier = int | str
 """What names a request on the wire."""
 
-_ID_MAX_CHARS = 256
+ID_MAX_CHARS = 256
 
 
 class RpcError(Exception):
@@ -72,8 +72,8 @@ def read_envelope(data: bytes) -> Envelope:
         raise RpcError(PARSE_ERROR, "This is no JSON.") from None
     if envelope.jsonrpc != "2.0":
         raise RpcError(INVALID_REQUEST, 'This is no JSON-RPC message: `jsonrpc` must be "2.0".')
-    if isinstance(envelope.id, str) and len(envelope.id) > _ID_MAX_CHARS:
-        raise RpcError(INVALID_REQUEST, f"An `id` has at most {_ID_MAX_CHARS} characters.")
+    if isinstance(envelope.id, str) and len(envelope.id) > ID_MAX_CHARS:
+        raise RpcError(INVALID_REQUEST, f"An `id` has at most {ID_MAX_CHARS} characters.")
     return envelope
 
 
@@ -93,7 +93,7 @@ def read_plain(data: bytes) -> tuple[Identifier, str, JsonObject] | None:
     identifier, method, params = get("id"), get("method"), get("params")
     if get("jsonrpc") != "2.0" or type(method) is not str or type(params) is not dict:
         return None
-    if type(identifier) is not int and (type(identifier) is not str or len(identifier) > _ID_MAX_CHARS):
+    if type(identifier) is not int and (type(identifier) is not str or len(identifier) > ID_MAX_CHARS):
         return None
     try:
         again = orjson.dumps(message)

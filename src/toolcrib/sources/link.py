@@ -34,6 +34,7 @@ from toolcrib.sources.json_rpc import (
     request_line,
     result_line,
 )  # fmt: skip
+from toolcrib.kernel import kernel
 from toolcrib.sources.turns import Turns
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ logger = logging.getLogger("toolcrib.sources")
 
 _NAMING = ("progressToken", "relatedRequestId")
 """Keys of `_meta` by which a server may say which call it means."""
+_LEVELS = 64
+"""Of an answer that the kernel reads."""
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 ASKABLE = frozenset({"sampling/createMessage", "elicitation/create", "roots/list"})
 """What a server may ask of the client behind a call."""
@@ -62,6 +65,8 @@ class Waiter(msgspec.Struct, kw_only=True, eq=False):
     future: Slot
     exchange: Exchange | None
     headers: Mapping[str, str]
+    failed: bool | None = None
+    """Whether the result is an error of the tool, and of the usual kind; nothing if nobody has looked."""
 
 
 class Link:
@@ -201,6 +206,10 @@ class Link:
 
     def receive(self, data: bytes, waiter: Waiter | None = None) -> bool:
         """Takes one message; `waiter` is known where messages travel per call. Whether it was JSON-RPC."""
+        answer = None if kernel is None else kernel.read_answer(data, _LEVELS)
+        if answer is not None:
+            self._answered(*answer)
+            return True
         try:
             envelope = read_envelope(data)
         except RpcError:
@@ -212,6 +221,17 @@ class Link:
         else:
             self._question(envelope.id, envelope.method, envelope.params, waiter)
         return True
+
+    def _answered(self, identifier: Identifier, result: bytes, failed: bool) -> None:
+        waiter = self.waiters.get(identifier)
+        if waiter is None or waiter.future.done():
+            self.strays += 1
+            return
+        waiter.failed = failed
+        try:
+            waiter.future.set_result(result)
+        except Exception:  # what goes wrong with one answer is no matter of the next
+            logger.exception("an answer of %s could not be handed on", self.name)
 
     def _settle(self, envelope: Envelope) -> None:
         # One without an id was never asked for.

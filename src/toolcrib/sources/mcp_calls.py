@@ -84,6 +84,8 @@ class McpCalls(Sender):
     def receive(self, sent: SentCall, answer: bytes) -> bool | Coroutine[Any, Any, Result]:
         """Whether the call failed, or the way on where its caller has to be asked for input first."""
         self._used_at = self._clock()
+        if sent.failed is not None:
+            return sent.failed
         head = read_head(answer)
         if head.resultType == "input_required":
             exchange = sent.exchange
