@@ -100,14 +100,11 @@ def test_the_memory_of_the_feed_is_bounded() -> None:
 def test_stages_that_were_noted_together_are_events_of_their_own() -> None:
     activity = Activity(clock=lambda: 100.0, keep=10)
     trace = Trace(session="s", principal="p", call_id="c", tool="t", toolset="x", route="bridge")
-    activity.note_stages(
-        trace, [("scope", 0.25), ("dispatch", 2.0), ("done", 2.25)], "failed", {"a": "null"}, 7, "code"
-    )
+    stages, seconds = ("scope", "dispatch", "done"), (0.25, 2.0, 2.25)
+    activity.note_stages(trace, stages, seconds, "failed", {"a": "null"}, 7, "code")
     told: list[Event] = []
     activity.add_sink(told.append)
-    activity.note_stages(
-        trace, [("scope", 0.25), ("dispatch", 2.0), ("done", 2.25)], "failed", {"a": "null"}, 7, "code"
-    )
+    activity.note_stages(trace, stages, seconds, "failed", {"a": "null"}, 7, "code")
     assert activity.events[:3] == activity.events[3:] == tuple(told)
     assert [(event.stage, event.outcome, event.duration_ms, event.at) for event in told] == [
         ("scope", "ok", 250.0, 98.0),
@@ -131,7 +128,7 @@ def test_the_feed_keeps_the_last_events_however_they_were_noted(sizes: list[int]
         if size == 1:
             activity.record(Event(stage=next(left)))
         else:
-            activity.note_stages(trace, [(next(left), 0.0) for _ in range(size)])
+            activity.note_stages(trace, [next(left) for _ in range(size)], [0.0] * size)
     assert [event.stage for event in activity.events] == names[-keep:]
     assert len(activity._noted) <= keep
 

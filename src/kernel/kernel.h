@@ -58,6 +58,7 @@ enum { LOWER = 1, UPPER = 2, DIGIT = 4, UNDERSCORE = 8, IN_RUN = 16, STOP = 32, 
 
 extern unsigned char KINDS[256];
 void fill_tables(void);
+int fill_messages(void); /* 0, or -1 with an error set */
 
 static inline int is_a(int kinds, char c) { return KINDS[(unsigned char)c] & kinds; }
 static inline int is_lower(char c) { return is_a(LOWER, c); }
@@ -154,6 +155,7 @@ FAST(multiplied);
 FAST(near);
 FAST(read_call);
 FAST(read_answer);
+FAST(shape);
 SINGLE(family);
 SINGLE(name_hash);
 SINGLE(name_hashes);
@@ -161,5 +163,6 @@ SINGLE(run_count);
 SINGLE(words);
 SINGLE(plain);
 SINGLE(items);
+SINGLE(lines);
 
 #endif

@@ -10,12 +10,10 @@
 
 static const char LETTERS[] = "\"\\bfnrt", MEANT[] = "\"\\\b\f\n\r\t"; /* escapes, as an encoder writes them */
 
-/* The members that matter, step by step down to the arguments of a call; the first of each leads to the next step. */
-enum { STEPS = 3, KEYS = 4 };
-enum { PARAMS, ID, METHOD, JSONRPC, ARGUMENTS = 0, NAME };
-static const char *const NAMES[STEPS][KEYS] = {
-    {"params", "id", "method", "jsonrpc"}, {"arguments", "name"}, {"arguments", "name"},
-};
+/* The members that matter: of the parameters, and of the arguments of whatever calls another tool. */
+enum { ARGUMENTS, NAME, KEYS, STEPS = 2 };
+static const char *const SPELT[KEYS] = {"\"arguments\"", "\"name\""};
+static PyObject *TEXTS[KEYS]; /* the same as keys */
 
 typedef struct {
     const char *at, *end;
@@ -24,6 +22,13 @@ typedef struct {
     PyObject *found[STEPS][KEYS]; /* held by the objects that they are members of */
     Piece arguments[STEPS];
 } Reader;
+
+int fill_messages(void)
+{
+    TEXTS[ARGUMENTS] = PyUnicode_InternFromString("arguments");
+    TEXTS[NAME] = PyUnicode_InternFromString("name");
+    return TEXTS[ARGUMENTS] && TEXTS[NAME] ? 0 : -1;
+}
 
 static void skip_blanks(Reader *reader)
 {
@@ -90,7 +95,7 @@ static const char *skip_whole(const char *at)
     return end == digits || (*digits == '0' && end > digits + 1) ? NULL : end;
 }
 
-/* The whole number that the reader stands at, if it has not too many digits: 0, or -1. */
+/* The whole number that the reader stands at, if it has not too many digits and is no negative zero: 0, or -1. */
 static int read_whole(Reader *reader, long long *meant)
 {
     const char *at = reader->at, *end = skip_whole(at);
@@ -99,6 +104,8 @@ static int read_whole(Reader *reader, long long *meant)
         return -1;
     for (*meant = 0, at += negative; at < end; at++)
         *meant = *meant * 10 + (*at - '0');
+    if (negative && !*meant)
+        return -1;
     *meant = negative ? -*meant : *meant;
     reader->at = end;
     return 0;
@@ -113,168 +120,7 @@ static int skip_word(Reader *reader, const char *word)
     return 0;
 }
 
-/* A call. What makes a value returns NULL without an error for what is left to Python. */
-
-static PyObject *read_value(Reader *reader, int step);
-
-static PyObject *without_escapes(const char *at, const char *end)
-{
-    char *plain = PyMem_Malloc((size_t)(end - at)), *to = plain;
-    if (!plain)
-        return PyErr_NoMemory();
-    for (; at < end; at++)
-        *to++ = *at == '\\' ? at++, MEANT[strchr(LETTERS, *at) - LETTERS] : *at;
-    PyObject *text = PyUnicode_DecodeUTF8(plain, to - plain, NULL);
-    PyMem_Free(plain);
-    return text;
-}
-
-static PyObject *read_text(Reader *reader)
-{
-    const char *start = reader->at + 1, *at = skip_letters(start, reader->end);
-    int escapes = 0, others = 0;
-    for (; *at != '"'; at = skip_letters(at, reader->end)) {
-        if ((signed char)*at < 0)
-            others = 1, at++;
-        else if (*at == '\\' && at[1] && strchr(LETTERS, at[1]))
-            escapes = 1, at += 2;
-        else
-            return NULL;
-    }
-    reader->at = at + 1;
-    if (escapes)
-        return without_escapes(start, at);
-    if (others)
-        return PyUnicode_DecodeUTF8(start, at - start, NULL);
-    PyObject *text = PyUnicode_New(at - start, 127);
-    if (text)
-        memcpy(PyUnicode_DATA(text), start, (size_t)(at - start));
-    return text;
-}
-
-/* Puts the member that the reader stands at into its object: 0, or -1. No key comes twice. */
-static int read_member(Reader *reader, PyObject *object, int step)
-{
-    const char *start = reader->at;
-    Py_ssize_t before = PyDict_GET_SIZE(object);
-    PyObject *key = *start == '"' ? read_text(reader) : NULL, *value = NULL;
-    Piece spelt = {start + 1, reader->at - start - 2};
-    int which = 0;
-    if (key && !pass_colon(reader)) {
-        while (step < STEPS && which < KEYS && NAMES[step][which] && !is_key(spelt, NAMES[step][which]))
-            which++;
-        start = reader->at;
-        value = read_value(reader, step < STEPS && !which ? step + 1 : STEPS);
-    }
-    int failed = !value || PyDict_SetItem(object, key, value) < 0 || PyDict_GET_SIZE(object) == before;
-    if (!failed && step < STEPS && which < KEYS) {
-        reader->found[step][which] = value;
-        if (!which)
-            reader->arguments[step] = (Piece){start, reader->at - start};
-    }
-    Py_XDECREF(key);
-    Py_XDECREF(value);
-    return failed ? -1 : 0;
-}
-
-static PyObject *read_container(Reader *reader, int step)
-{
-    int is_object = *reader->at == '{', begun = 0, more;
-    PyObject *found = is_object ? PyDict_New() : PyList_New(0);
-    if (!found)
-        return NULL;
-    more = --reader->room < 0 ? -1 : 1;
-    reader->at++;
-    while (more > 0 && (more = next_item(reader, is_object ? '}' : ']', &begun)) > 0)
-        if ((is_object ? read_member(reader, found, step) : append(found, read_value(reader, STEPS))) < 0)
-            more = -1;
-    if (more < 0)
-        Py_CLEAR(found);
-    return found;
-}
-
-/* A value; `step` says how far on the way to the arguments it stands. */
-static PyObject *read_value(Reader *reader, int step)
-{
-    const char *start = reader->at;
-    long long whole;
-    switch (*start) {
-    case '"': return read_text(reader);
-    case '{':
-    case '[': return read_container(reader, step);
-    case 't': return skip_word(reader, "true") ? NULL : Py_NewRef(Py_True);
-    case 'f': return skip_word(reader, "false") ? NULL : Py_NewRef(Py_False);
-    case 'n': return skip_word(reader, "null") ? NULL : Py_NewRef(Py_None);
-    default: return read_whole(reader, &whole) || (*start == '-' && !whole) ? NULL : PyLong_FromLongLong(whole);
-    }
-}
-
-static int is_text(PyObject *value, const char *text)
-{
-    return value && PyUnicode_CheckExact(value) && PyUnicode_CompareWithASCIIString(value, text) == 0;
-}
-
-static int is_name(PyObject *value, Py_ssize_t most)
-{
-    return value && PyUnicode_CheckExact(value) && PyUnicode_GET_LENGTH(value) <= most;
-}
-
-static int is_object(PyObject *value) { return value && PyDict_CheckExact(value); }
-
-/* What a request that was read asks for, if it is a call of the usual shape: whether inside `wrapper`, its name, its
-   arguments, and where these stand. */
-static int find_call(Reader *reader, PyObject *message, const char *wrapper, Py_ssize_t id_most, int *wrapped)
-{
-    PyObject **top = reader->found[0], **call = reader->found[1], **inner = reader->found[2];
-    if (reader->at != reader->end || reader->blanks || PyDict_GET_SIZE(message) != KEYS)
-        return 0;
-    if (!is_text(top[JSONRPC], "2.0") || !is_text(top[METHOD], "tools/call") || !is_object(top[PARAMS]))
-        return 0;
-    if (!top[ID] || !(PyLong_CheckExact(top[ID]) || is_name(top[ID], id_most)))
-        return 0;
-    if (!is_name(call[NAME], PY_SSIZE_T_MAX) || !PyUnicode_GET_LENGTH(call[NAME]) || !is_object(call[ARGUMENTS]))
-        return 0;
-    *wrapped = is_text(call[NAME], wrapper);
-    return !*wrapped || (PyDict_GET_SIZE(call[ARGUMENTS]) == 2 && is_name(inner[NAME], PY_SSIZE_T_MAX) &&
-                         is_object(inner[ARGUMENTS]));
-}
-
-/* The call that a client's message is: its id, its parameters, and of the tool that it is meant for the name, the
-   arguments and these as bytes, and whether it was called through `wrapper`. Nothing for any other message. */
-FAST(read_call)
-{
-    if (count != 5 || !PyBytes_CheckExact(args[0]) || !PyUnicode_CheckExact(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "read_call(data, wrapper, id_most, room, most)");
-        return NULL;
-    }
-    const char *data = PyBytes_AS_STRING(args[0]), *wrapper = PyUnicode_AsUTF8(args[1]);
-    Py_ssize_t id_most = PyLong_AsSsize_t(args[2]), most = PyLong_AsSsize_t(args[4]);
-    Reader reader = {.at = data, .end = data + PyBytes_GET_SIZE(args[0]), .room = PyLong_AsSsize_t(args[3])};
-    if (!wrapper || PyErr_Occurred())
-        return NULL;
-    PyObject *message = *data == '{' ? read_container(&reader, 0) : NULL, *read = NULL;
-    int wrapped = 0;
-    if (message && find_call(&reader, message, wrapper, id_most, &wrapped)) {
-        PyObject **call = reader.found[1 + wrapped];
-        Piece spelt = reader.arguments[1 + wrapped];
-        PyObject *encoded = spelt.size > most ? NULL : PyBytes_FromStringAndSize(spelt.start, spelt.size);
-        if (encoded)
-            read = PyTuple_Pack(6, reader.found[0][ID], reader.found[0][PARAMS], call[NAME], call[ARGUMENTS], encoded,
-                                wrapped ? Py_True : Py_False);
-        Py_XDECREF(encoded);
-    }
-    Py_XDECREF(message);
-    if (read)
-        return read;
-    if (PyErr_Occurred()) {
-        if (!PyErr_ExceptionMatches(PyExc_UnicodeDecodeError))
-            return NULL;
-        PyErr_Clear();
-    }
-    Py_RETURN_NONE;
-}
-
-/* An answer. Nothing is made of it: it is only made sure that it is JSON. */
+/* What nothing is made of: it is only made sure that it is JSON. */
 
 static int check_value(Reader *reader);
 
@@ -358,6 +204,173 @@ static int check_value(Reader *reader)
     }
 }
 
+/* A call. What makes a value returns NULL without an error for what is left to Python. */
+
+static PyObject *read_value(Reader *reader, int step);
+
+static PyObject *without_escapes(const char *at, const char *end)
+{
+    char *plain = PyMem_Malloc((size_t)(end - at)), *to = plain;
+    if (!plain)
+        return PyErr_NoMemory();
+    for (; at < end; at++)
+        *to++ = *at == '\\' ? at++, MEANT[strchr(LETTERS, *at) - LETTERS] : *at;
+    PyObject *text = PyUnicode_DecodeUTF8(plain, to - plain, NULL);
+    PyMem_Free(plain);
+    return text;
+}
+
+static PyObject *read_text(Reader *reader)
+{
+    const char *start = reader->at + 1, *at = skip_letters(start, reader->end);
+    int escapes = 0, others = 0;
+    for (; *at != '"'; at = skip_letters(at, reader->end)) {
+        if ((signed char)*at < 0)
+            others = 1, at++;
+        else if (*at == '\\' && at[1] && strchr(LETTERS, at[1]))
+            escapes = 1, at += 2;
+        else
+            return NULL;
+    }
+    reader->at = at + 1;
+    if (escapes)
+        return without_escapes(start, at);
+    if (others)
+        return PyUnicode_DecodeUTF8(start, at - start, NULL);
+    PyObject *text = PyUnicode_New(at - start, 127);
+    if (text)
+        memcpy(PyUnicode_DATA(text), start, (size_t)(at - start));
+    return text;
+}
+
+/* Puts the member that the reader stands at into its object: 0, or -1. No key comes twice. */
+static int read_member(Reader *reader, PyObject *object, int step)
+{
+    Py_ssize_t before = PyDict_GET_SIZE(object);
+    PyObject *key = NULL, *value = NULL;
+    int which = step < STEPS ? ARGUMENTS : KEYS;
+    while (which < KEYS && skip_word(reader, SPELT[which]) < 0)
+        which++;
+    if (which < KEYS)
+        key = Py_NewRef(TEXTS[which]);
+    else if (*reader->at == '"')
+        key = read_text(reader);
+    if (key && !pass_colon(reader)) {
+        const char *start = reader->at;
+        value = read_value(reader, which == ARGUMENTS ? step + 1 : STEPS);
+        if (which == ARGUMENTS)
+            reader->arguments[step] = (Piece){start, reader->at - start};
+        if (which < KEYS)
+            reader->found[step][which] = value;
+    }
+    int failed = !value || PyDict_SetItem(object, key, value) < 0 || PyDict_GET_SIZE(object) == before;
+    Py_XDECREF(key);
+    Py_XDECREF(value);
+    return failed ? -1 : 0;
+}
+
+static PyObject *read_container(Reader *reader, int step)
+{
+    int is_object = *reader->at == '{', begun = 0, more;
+    PyObject *found = is_object ? PyDict_New() : PyList_New(0);
+    if (!found)
+        return NULL;
+    more = --reader->room < 0 ? -1 : 1;
+    reader->at++;
+    while (more > 0 && (more = next_item(reader, is_object ? '}' : ']', &begun)) > 0)
+        if ((is_object ? read_member(reader, found, step) : append(found, read_value(reader, STEPS))) < 0)
+            more = -1;
+    if (more < 0)
+        Py_CLEAR(found);
+    return found;
+}
+
+/* A value; `step` says how far on the way to the arguments it stands. */
+static PyObject *read_value(Reader *reader, int step)
+{
+    long long whole;
+    switch (*reader->at) {
+    case '"': return read_text(reader);
+    case '{':
+    case '[': return read_container(reader, step);
+    case 't': return skip_word(reader, "true") ? NULL : Py_NewRef(Py_True);
+    case 'f': return skip_word(reader, "false") ? NULL : Py_NewRef(Py_False);
+    case 'n': return skip_word(reader, "null") ? NULL : Py_NewRef(Py_None);
+    default: return read_whole(reader, &whole) ? NULL : PyLong_FromLongLong(whole);
+    }
+}
+
+static int is_name(PyObject *value) { return value && PyUnicode_CheckExact(value); }
+static int is_object(PyObject *value) { return value && PyDict_CheckExact(value); }
+
+/* The id and the parameters of a request that calls a tool, if it is that and nothing else: 0, or -1. */
+static int read_request(Reader *reader, Py_ssize_t id_most, PyObject **id, PyObject **params)
+{
+    int begun = 0, has_method = 0, has_version = 0, more = *reader->at == '{' ? 1 : -1;
+    long long whole;
+    Piece key;
+    reader->at++;
+    while (more > 0 && (more = check_member(reader, &key, &begun)) > 0) {
+        int good = 0;
+        if (is_key(key, "method"))
+            good = !has_method++ && !skip_word(reader, "\"tools/call\"");
+        else if (is_key(key, "jsonrpc"))
+            good = !has_version++ && !skip_word(reader, "\"2.0\"");
+        else if (is_key(key, "params") && !*params && *reader->at == '{')
+            good = (*params = read_container(reader, 0)) != NULL;
+        else if (is_key(key, "id") && !*id && *reader->at == '"')
+            good = (*id = read_text(reader)) && PyUnicode_GET_LENGTH(*id) <= id_most;
+        else if (is_key(key, "id") && !*id && !read_whole(reader, &whole))
+            good = (*id = PyLong_FromLongLong(whole)) != NULL;
+        more = good ? 1 : -1;
+    }
+    return more < 0 || reader->at != reader->end || reader->blanks || !has_method || !has_version || !*id || !*params
+               ? -1 : 0;
+}
+
+/* Whether the parameters are those of a usual call, and whether `wrapper` is called to call another tool. */
+static int is_usual(Reader *reader, PyObject *wrapper, int *wrapped)
+{
+    PyObject **call = reader->found[0], **inner = reader->found[1];
+    if (!is_name(call[NAME]) || !PyUnicode_GET_LENGTH(call[NAME]) || !is_object(call[ARGUMENTS]))
+        return 0;
+    *wrapped = PyUnicode_Compare(call[NAME], wrapper) == 0;
+    return !*wrapped ||
+           (PyDict_GET_SIZE(call[ARGUMENTS]) == KEYS && is_name(inner[NAME]) && is_object(inner[ARGUMENTS]));
+}
+
+/* The call that a client's message is: its id, its parameters, and of the tool that it is meant for the name, the
+   arguments and these as bytes, and whether it was called through `wrapper`. Nothing for any other message. */
+FAST(read_call)
+{
+    if (count != 5 || !PyBytes_CheckExact(args[0]) || !PyUnicode_CheckExact(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "read_call(data, wrapper, id_most, room, most)");
+        return NULL;
+    }
+    const char *data = PyBytes_AS_STRING(args[0]);
+    Py_ssize_t id_most = PyLong_AsSsize_t(args[2]), most = PyLong_AsSsize_t(args[4]);
+    Reader reader = {.at = data, .end = data + PyBytes_GET_SIZE(args[0]), .room = PyLong_AsSsize_t(args[3])};
+    if (PyErr_Occurred())
+        return NULL;
+    PyObject *id = NULL, *params = NULL, *encoded = NULL, *read = NULL;
+    int wrapped = 0;
+    if (!read_request(&reader, id_most, &id, &params) && is_usual(&reader, args[1], &wrapped)) {
+        PyObject **call = reader.found[wrapped];
+        Piece spelt = reader.arguments[wrapped];
+        if (spelt.size <= most && (encoded = PyBytes_FromStringAndSize(spelt.start, spelt.size)))
+            read = PyTuple_Pack(6, id, params, call[NAME], call[ARGUMENTS], encoded, wrapped ? Py_True : Py_False);
+    }
+    Py_XDECREF(id);
+    Py_XDECREF(params);
+    Py_XDECREF(encoded);
+    if (read || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_UnicodeDecodeError)))
+        return read;
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+/* An answer. */
+
 /* A result: 0 if it says at most once, and plainly, whether it is an error and that it is complete. */
 static int check_result(Reader *reader, int *failed)
 {
@@ -416,4 +429,25 @@ FAST(read_answer)
     Py_XDECREF(number);
     Py_XDECREF(encoded);
     return read;
+}
+
+/* The lines of whole lines, without those that are blank. */
+SINGLE(lines)
+{
+    if (!PyBytes_CheckExact(given)) {
+        PyErr_SetString(PyExc_TypeError, "lines(data)");
+        return NULL;
+    }
+    PyObject *found = PyList_New(0);
+    const char *at = PyBytes_AS_STRING(given), *end = at + PyBytes_GET_SIZE(given), *stop;
+    for (; found && at < end; at = stop + 1) {
+        stop = memchr(at, '\n', (size_t)(end - at));
+        stop = stop ? stop : end;
+        const char *start = at;
+        while (start < stop && Py_ISSPACE(*start))
+            start++;
+        if (start < stop && append(found, PyBytes_FromStringAndSize(at, stop - at)) < 0)
+            Py_CLEAR(found);
+    }
+    return found;
 }

@@ -31,6 +31,7 @@ static PyMethodDef METHODS[] = {
     {"near", (PyCFunction)(void (*)(void))near, METH_FASTCALL, NULL},
     {"read_call", (PyCFunction)(void (*)(void))read_call, METH_FASTCALL, NULL},
     {"read_answer", (PyCFunction)(void (*)(void))read_answer, METH_FASTCALL, NULL},
+    {"shape", (PyCFunction)(void (*)(void))shape, METH_FASTCALL, NULL},
     {"family", family, METH_O, NULL},
     {"name_hash", name_hash, METH_O, NULL},
     {"name_hashes", name_hashes, METH_O, NULL},
@@ -38,12 +39,15 @@ static PyMethodDef METHODS[] = {
     {"words", words, METH_O, NULL},
     {"plain", plain, METH_O, NULL},
     {"items", items, METH_O, NULL},
+    {"lines", lines, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static int fill(PyObject *module)
 {
     fill_tables();
+    if (fill_messages() < 0)
+        return -1;
     return PyModule_AddIntConstant(module, "INTERFACE", INTERFACE);
 }
 

@@ -7,6 +7,7 @@ call.
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -15,6 +16,7 @@ from msgspec import Struct
 
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.dialects.base import kind_of
+from toolcrib.kernel import kernel
 from toolcrib.limits import ACTIVITY_EVENTS, ACTIVITY_FILE_MAX_BYTES, QUERY_WORDS_KEPT
 
 Outcome = Literal["ok", "refused", "failed", "info"]
@@ -22,7 +24,10 @@ Outcome = Literal["ok", "refused", "failed", "info"]
 DISPATCH, DONE = "dispatch", "done"
 """The stage that shows the arguments, and the one that sums up a call."""
 
+_PARTS = 8
+"""The feed is kept in so many parts and the one that is being filled, so that letting go of the oldest costs little."""
 _SHAPE_KEYS = 50
+_SHAPE_KEY_CHARS = 64
 _SHAPE_DEPTH = 3
 _WORD_MIN = 2
 _WORD_MAX = 24
@@ -67,7 +72,7 @@ class Event(Struct, frozen=True, kw_only=True):
         return {name: value for name, value in values if value is not None and value != ""}
 
 
-class Trace(Struct, frozen=True, kw_only=True):
+class Trace(Struct, frozen=True, kw_only=True, gc=False):
     """What all events of one call have in common."""
 
     session: str
@@ -82,8 +87,9 @@ class Passage(Struct, frozen=True, gc=False):
     """Stages that one call has passed without a stop, as they were noted; nothing in it is a value of the call."""
 
     trace: Trace
-    stages: Sequence[tuple[str, float]]
-    """Each with the seconds that it took."""
+    stages: Sequence[str]
+    seconds: Sequence[float]
+    """What each of them took."""
     outcome: Outcome
     """Of the last one; those before it went well."""
     at: float
@@ -97,12 +103,11 @@ class Passage(Struct, frozen=True, gc=False):
 
 def _events_of(passage: Passage) -> list[Event]:
     """The events of the stages; made only when somebody reads them."""
-    trace, last = passage.trace, len(passage.stages) - 1
+    trace, stages, last = passage.trace, passage.stages, len(passage.stages) - 1
     # The last stage of a call tells how long all of them took: it came right after the one before it.
-    ends = [passage.at] * len(passage.stages)
+    ends = [passage.at] * len(stages)
     for number in range(last - 1, -1, -1):
-        after = passage.stages[number + 1]
-        ends[number] = ends[number + 1] - (0.0 if after[0] == DONE else after[1])
+        ends[number] = ends[number + 1] - (0.0 if stages[number + 1] == DONE else passage.seconds[number + 1])
     return [
         Event(
             stage=stage,
@@ -119,7 +124,7 @@ def _events_of(passage: Passage) -> list[Event]:
             arguments=passage.arguments if stage == DISPATCH else None,
             at=ends[number],
         )
-        for number, (stage, seconds) in enumerate(passage.stages)
+        for number, (stage, seconds) in enumerate(zip(stages, passage.seconds, strict=True))
     ]
 
 
@@ -138,11 +143,11 @@ class Activity:
         self.now = clock
         """The time that an event should bear."""
         self._keep = keep
-        self._noted: deque[Event | Passage] = deque()
-        self._count = 0
-        """Events in what was noted."""
-        self._most = keep
-        """From so many on, what was noted first can be let go."""
+        self._noted: list[Event | Passage] = []
+        self._before: deque[list[Event | Passage]] = deque(maxlen=_PARTS)
+        """The parts that are full. They hold enough together; when one more is, the first goes as a whole."""
+        self._room = self._part = -(-keep // _PARTS)
+        """Events that the part that is being filled still takes, and that any part does."""
         self._sinks: list[Sink] = []
         self.dropped = 0
         """Events that a sink failed to take."""
@@ -151,7 +156,7 @@ class Activity:
     def events(self) -> tuple[Event, ...]:
         """The last events, oldest first."""
         found: list[Event] = []
-        for item in self._noted:
+        for item in chain(*self._before, self._noted):
             found += [item] if isinstance(item, Event) else _events_of(item)
         return tuple(found[-self._keep :])
 
@@ -162,9 +167,9 @@ class Activity:
     def record(self, event: Event) -> None:
         """Takes an event."""
         self._noted.append(event)
-        self._count += 1
-        if self._count >= self._most:
-            self._forget()
+        self._room -= 1
+        if self._room <= 0:
+            self._begin_part()
         for sink in self._sinks:
             try:
                 sink(event)
@@ -174,34 +179,30 @@ class Activity:
     def note_stages(
         self,
         trace: Trace,
-        stages: Sequence[tuple[str, float]],
+        stages: Sequence[str],
+        seconds: Sequence[float],
         outcome: Outcome = "ok",
         arguments: Json = None,
         tokens: int | None = None,
         code: str | None = None,
     ) -> None:
-        """Takes the stages that a call has passed since the last time. While nobody listens this is all it costs."""
-        passage = Passage(trace, stages, outcome, self.now(), arguments, tokens, code)
+        """Takes the stages that a call has passed since the last time, and how long each took.
+
+        While nobody listens this is all it costs.
+        """
+        passage = Passage(trace, stages, seconds, outcome, self.now(), arguments, tokens, code)
         if self._sinks:
             for event in _events_of(passage):
                 self.record(event)
             return
         self._noted.append(passage)
-        self._count += len(stages)
-        if self._count >= self._most:
-            self._forget()
+        self._room -= len(stages)
+        if self._room <= 0:
+            self._begin_part()
 
-    def _forget(self) -> None:
-        """Lets go of what was noted first, and of as much as leaves enough events."""
-        noted = self._noted
-        while noted:
-            oldest = noted[0]
-            size = 1 if isinstance(oldest, Event) else len(oldest.stages)
-            if self._count - size < self._keep:
-                self._most = self._keep + size
-                return
-            noted.popleft()
-            self._count -= size
+    def _begin_part(self) -> None:
+        self._before.append(self._noted)
+        self._noted, self._room = [], self._part
 
 
 class JsonlSink:
@@ -244,6 +245,10 @@ def query_words(queries: Sequence[str]) -> list[str]:
 
 def shape_of(value: Json, depth: int = 0) -> Json:
     """Keys, types and lengths of a value: enough to see what went wrong, too little to leak what it was."""
+    if kernel is not None and not depth:
+        shape = kernel.shape(value, _SHAPE_DEPTH, _SHAPE_KEYS, _SHAPE_KEY_CHARS)
+        if shape is not None:
+            return shape
     if isinstance(value, str):
         return f"string({len(value)})"
     if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101 - asking for a dict alone is far cheaper
@@ -251,7 +256,7 @@ def shape_of(value: Json, depth: int = 0) -> Json:
             return f"object({len(value)})"
         items = value.items() if len(value) <= _SHAPE_KEYS else list(value.items())[:_SHAPE_KEYS]
         return {
-            str(key)[:64]: f"string({len(item)})" if isinstance(item, str) else shape_of(item, depth + 1)
+            str(key)[:_SHAPE_KEY_CHARS]: f"string({len(item)})" if isinstance(item, str) else shape_of(item, depth + 1)
             for key, item in items
         }
     if isinstance(value, list):

@@ -172,8 +172,8 @@ class Session:
 
         `invocation` is what `plain_invocation` makes of the call, if anything.
         """
-        crib, stock = self._crib, self._crib.stock
-        started = crib.clock()
+        crib = self._crib
+        started, stock = crib.clock(), crib.stock
         stock.look()
         path = None
         if invocation is not None:

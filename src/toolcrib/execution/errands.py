@@ -8,7 +8,7 @@ the feed is told are those of any call; whatever is unusual goes the way of all 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
@@ -140,9 +140,9 @@ class Errand:
         self.ended = False
 
     due: float
-    owner: object
+    owner: Any
     key: int | str
-    """What its listener knows it by."""
+    """Both its listener's own: for whom it runs, and under which number."""
 
     def start(self) -> None:
         """Sends the call, or stands in line for a place."""
@@ -172,7 +172,9 @@ class Errand:
         _, second, third = self._places
         if self._held == 1 and second.take_both(third):
             self._held = 3
-        self._line_up()
+            self._leave_line()
+        else:
+            self._line_up()
 
     def expire(self) -> None:
         """Is late: in line, or with the tool."""
@@ -234,8 +236,12 @@ class Errand:
                 place.line_up(self._turn)
                 return
             self._held += 1
-        if self._entries is not None:
-            self._entries.pop(self, None)
+        self._leave_line()
+
+    def _leave_line(self) -> None:
+        entries = self._entries
+        if entries is not None:
+            entries.pop(self, None)
         self._send()
 
     def _send(self) -> None:
@@ -303,9 +309,10 @@ class Errand:
     def _end(self) -> None:
         """Lets go of everything: its time, its places, and the answer."""
         self.ended = True
-        if self._entries is not None:
-            self._entries.pop(self, None)
+        entries = self._entries
+        if entries is not None:
             self._entries = None
+            entries.pop(self, None)
         if self._turn is not None:
             # The line moves when it moves; until then it holds a turn, not the call and its arguments.
             self._turn.errand = self._turn = None
@@ -314,9 +321,9 @@ class Errand:
             # Neither holds the other any longer: nobody has to look for a circle.
             self._sent = None
             sent.forget()
-        first, second, third = self._places
         held, self._held = self._held, 0
-        if held == len(self._places):
+        if held == 3:
+            first, second, third = self._places
             first.give_with(second, third)
         else:
             for place in self._places[:held]:

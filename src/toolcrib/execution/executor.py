@@ -147,38 +147,40 @@ class Executor:
         clock = self._clock
         started = since = clock()
         stage, shown = "scope", None
-        passed: list[tuple[str, float]] = []
+        passed, took = list[str](), list[float]()
         """Stages that the feed has not been told of: it is told before anything that may take its time."""
         try:
             for stage, step in self.stages:
                 if step is _pass:
-                    passed.append((stage, 0.0))
+                    passed.append(stage)
+                    took.append(0.0)
                     continue
                 taken = step(run)
                 if isinstance(taken, Run):
                     run = taken
                 else:
                     if passed:
-                        self._activity.note_stages(run.trace or run.traced, passed)
-                        passed = []
+                        self._activity.note_stages(run.trace or run.traced, passed, took)
+                        passed, took = [], []
                     run = await taken
                     if stage == DISPATCH:
                         shown = self._shown((run.call or run.bound).arguments)
                 now = clock()
-                passed.append((stage, now - since))
+                passed.append(stage)
+                took.append(now - since)
                 since = now
         except CallError as error:
             if passed:
-                self._activity.note_stages(run.traced, passed, "ok", shown)
+                self._activity.note_stages(run.traced, passed, took, "ok", shown)
             return self._failed(run, stage, started, error)
         except BaseException as error:
             if passed:
-                self._activity.note_stages(run.traced, passed, "ok", shown)
+                self._activity.note_stages(run.traced, passed, took, "ok", shown)
             if isinstance(error, asyncio.CancelledError):
                 self._record(run, stage, "failed", started, reason="cancelled")
             raise
         result = run.result or run.answered
-        return self._finish(run, passed, result, started, "failed" if result.is_error else "ok", None, shown)
+        return self._finish(run, passed, took, result, started, "failed" if result.is_error else "ok", None, shown)
 
     def path(self, tool: Tool, runner: Runner, policy: ApprovalPolicy | None) -> Path | None:
         """The way of all calls of a tool in a session with this policy, if nothing stands in it."""
@@ -224,11 +226,7 @@ class Executor:
         trace = Trace(
             session=holder.id, principal=principal, call_id=call_id, tool=tool.name, toolset=tool.toolset, route=route
         )
-        stages = (
-            ("scope", scoped - started), ("validate", since - scoped), _NO_GUARDRAILS, _NO_HOOKS, _NO_APPROVAL,
-            _NO_CHECKPOINT,
-        )  # fmt: skip
-        self._activity.note_stages(trace, stages)
+        self._activity.note_stages(trace, _BEFORE, (scoped - started, since - scoped, 0.0, 0.0, 0.0, 0.0))
         call = Call(id=call_id, tool=tool, arguments=arguments, route=route, principal=principal)
         return Errand(self, path, holder, invocation, call, exchange, trace, listener, started, since)
 
@@ -236,18 +234,18 @@ class Executor:
         """What became of a call that was answered."""
         clock = self._clock
         now = clock()
-        dispatched = (DISPATCH, now - errand.since)
+        dispatched = now - errand.since
         shown = self._shown(errand.call.arguments)
         try:
             limited = limit_result(result, max_chars=self.result_max_chars)
         except BaseException:
-            self._activity.note_stages(errand.trace, (dispatched,), "ok", shown)
+            self._activity.note_stages(errand.trace, (DISPATCH,), (dispatched,), "ok", shown)
             raise
         outcome: Outcome = "failed" if limited.is_error else "ok"
         end = clock()
-        stages = (dispatched, ("limits", end - now), _NO_HOOKS_AFTER, (DONE, end - errand.started))
+        seconds = (dispatched, end - now, 0.0, end - errand.started)
         tokens = estimate_tokens(_chars(limited))
-        self._activity.note_stages(errand.trace, stages, outcome, shown, tokens, limited.code)
+        self._activity.note_stages(errand.trace, _AFTER, seconds, outcome, shown, tokens, limited.code)
         return Done(result=limited, tool=errand.call.tool)
 
     def note_answer(self, errand: Errand, encoded: bytes, outcome: Outcome) -> None:
@@ -255,8 +253,8 @@ class Executor:
         now = self._clock()
         arguments = errand.call.arguments
         shown = arguments if self._show_values else shape_of(arguments)
-        stages = ((DISPATCH, now - errand.since), _NO_LIMITS, _NO_HOOKS_AFTER, (DONE, now - errand.started))
-        self._activity.note_stages(errand.trace, stages, outcome, shown, estimate_tokens(len(encoded)))
+        seconds = (now - errand.since, 0.0, 0.0, now - errand.started)
+        self._activity.note_stages(errand.trace, _AFTER, seconds, outcome, shown, estimate_tokens(len(encoded)))
 
     def fail(self, errand: Errand, error: CallError) -> Done:
         """What became of a call that was refused or failed on the way."""
@@ -269,7 +267,7 @@ class Executor:
     def _failed(self, run: Run, stage: str, started: float, error: CallError) -> Done:
         outcome: Outcome = "failed" if isinstance(error, ToolFailed | DeadlineExceeded) else "refused"
         self._record(run, stage, outcome, started, error=error)
-        return self._finish(run, (), error_result(error), started, outcome, error)
+        return self._finish(run, (), (), error_result(error), started, outcome, error)
 
     def _scope(self, run: Run) -> Run:
         invocation, holder = run.invocation, run.holder
@@ -352,7 +350,8 @@ class Executor:
     def _finish(
         self,
         run: Run,
-        passed: Sequence[tuple[str, float]],
+        passed: Sequence[str],
+        took: Sequence[float],
         result: Result,
         started: float,
         outcome: Outcome,
@@ -361,8 +360,8 @@ class Executor:
     ) -> Done:
         tokens = estimate_tokens(_chars(result))
         if run.trace is not None:
-            stages = (*passed, (DONE, self._clock() - started))
-            self._activity.note_stages(run.trace, stages, outcome, shown, tokens, result.code)
+            stages, seconds = (*passed, DONE), (*took, self._clock() - started)
+            self._activity.note_stages(run.trace, stages, seconds, outcome, shown, tokens, result.code)
         else:
             self._record(run, DONE, outcome, started, tokens=tokens, code=result.code)
         return Done(result=result, tool=run.call.tool if run.call else None, error=error)
@@ -405,8 +404,9 @@ class Executor:
         )
 
 
-_NO_GUARDRAILS, _NO_HOOKS, _NO_CHECKPOINT = ("guardrails", 0.0), ("hooks", 0.0), ("checkpoint", 0.0)
-_NO_APPROVAL, _NO_LIMITS, _NO_HOOKS_AFTER = ("approval", 0.0), ("limits", 0.0), ("hooks_after", 0.0)
+_BEFORE = ("scope", "validate", "guardrails", "hooks", "approval", "checkpoint")
+_AFTER = (DISPATCH, "limits", "hooks_after", DONE)
+"""The stages before a call is sent, and those after."""
 
 
 def _run_of(errand: Errand) -> Run:

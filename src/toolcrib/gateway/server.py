@@ -164,14 +164,16 @@ class Gateway:
             logger.exception("a call takes the long way")
             return None
         if errand is not None:
-            errand.owner, errand.key = asker, key
+            errand.owner, errand.key = (client, asker), key
             self.in_flight += 1
         return errand
 
     def answered(self, errand: Errand, result: bytes) -> None:
         """Hands the result of an errand to whoever asked for it."""
         self.in_flight -= 1
-        asker, client = cast("Asker", errand.owner), cast("ClientExchange", errand.exchange).client
+        client: Client
+        asker: Asker
+        client, asker = errand.owner
         try:
             client.session.guard.note_progress()
             asker.answered(errand.key, result if client.era == "legacy" else self._complete(result))
@@ -182,7 +184,9 @@ class Gateway:
     def arrived(self, errand: Errand, done: Done) -> None:
         """Hands the end of an errand to whoever asked for it."""
         self.in_flight -= 1
-        asker, client = cast("Asker", errand.owner), cast("ClientExchange", errand.exchange).client
+        client: Client
+        asker: Asker
+        client, asker = errand.owner
         try:
             if done.error is None:
                 client.session.guard.note_progress()
@@ -202,12 +206,12 @@ class Gateway:
     def dropped(self, errand: Errand) -> None:
         """Tells whoever asked for an errand that it was cancelled."""
         self.in_flight -= 1
-        cast("Asker", errand.owner).dropped(errand.key)
+        errand.owner[1].dropped(errand.key)
 
     def crashed(self, errand: Errand) -> None:
         """Tells whoever asked for an errand that it failed."""
         self.in_flight -= 1
-        cast("Asker", errand.owner).crashed(errand.key)
+        errand.owner[1].crashed(errand.key)
 
     async def _begin(self, handler: Handler, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
         return await handler(client, params, exchange)

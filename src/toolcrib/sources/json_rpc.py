@@ -16,6 +16,7 @@ import orjson
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from toolcrib.definitions import Json, JsonObject
+from toolcrib.kernel import kernel
 from toolcrib.limits import UPSTREAM_NOISE_BYTES_PER_MINUTE
 
 PARSE_ERROR = -32700
@@ -212,6 +213,8 @@ class LineFramer:
         """The lines that these bytes complete, without blank ones."""
         if not self._parts and not self._skipping and data.endswith(b"\n") and len(data) <= self._max_bytes:
             # Whole lines and nothing else: nearly always, and mostly one.
+            if kernel is not None:
+                return kernel.lines(data)
             if data.find(b"\n") == len(data) - 1:
                 return () if data.isspace() else (data[:-1],)
             return [line for line in data.split(b"\n") if line and not line.isspace()]
