@@ -156,6 +156,7 @@ FAST(near);
 FAST(read_call);
 FAST(read_answer);
 FAST(shape);
+FAST(body);
 SINGLE(family);
 SINGLE(name_hash);
 SINGLE(name_hashes);

@@ -421,8 +421,9 @@ FAST(read_answer)
         else
             more = -1;
     }
-    skip_blanks(&reader);
-    if (more < 0 || reader.at != reader.end || !has_id || !has_version || !result.start)
+    if (!more)
+        skip_blanks(&reader);
+    if (more || reader.at != reader.end || !has_id || !has_version || !result.start)
         Py_RETURN_NONE;
     PyObject *number = PyLong_FromLongLong(id), *encoded = PyBytes_FromStringAndSize(result.start, result.size);
     PyObject *read = number && encoded ? PyTuple_Pack(3, number, encoded, failed ? Py_True : Py_False) : NULL;
@@ -450,4 +451,28 @@ SINGLE(lines)
             Py_CLEAR(found);
     }
     return found;
+}
+
+/* The body of an HTTP request of which all is known but the length of it: what stands before that and behind it. Nothing
+   if that is not exactly what came, or if the body is longer than `most`. */
+FAST(body)
+{
+    if (count != 5 || !PyBytes_CheckExact(args[0]) || !PyBytes_CheckExact(args[1]) || !PyBytes_CheckExact(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "body(data, before, after, digits, most)");
+        return NULL;
+    }
+    const char *at = PyBytes_AS_STRING(args[0]), *end = at + PyBytes_GET_SIZE(args[0]);
+    Py_ssize_t before = PyBytes_GET_SIZE(args[1]), after = PyBytes_GET_SIZE(args[2]), length = 0;
+    Py_ssize_t digits = PyLong_AsSsize_t(args[3]), most = PyLong_AsSsize_t(args[4]);
+    if (PyErr_Occurred())
+        return NULL;
+    if (end - at < before || memcmp(at, PyBytes_AS_STRING(args[1]), (size_t)before))
+        Py_RETURN_NONE;
+    const char *number = at + before;
+    for (at = number; is_digit(*at) && at - number < digits; at++)
+        length = length * 10 + (*at - '0');
+    if (at == number || end - at != after + length || length > most ||
+        memcmp(at, PyBytes_AS_STRING(args[2]), (size_t)after))
+        Py_RETURN_NONE;
+    return PyBytes_FromStringAndSize(at + after, length);
 }

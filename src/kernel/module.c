@@ -31,6 +31,7 @@ static PyMethodDef METHODS[] = {
     {"near", (PyCFunction)(void (*)(void))near, METH_FASTCALL, NULL},
     {"read_call", (PyCFunction)(void (*)(void))read_call, METH_FASTCALL, NULL},
     {"read_answer", (PyCFunction)(void (*)(void))read_answer, METH_FASTCALL, NULL},
+    {"body", (PyCFunction)(void (*)(void))body, METH_FASTCALL, NULL},
     {"shape", (PyCFunction)(void (*)(void))shape, METH_FASTCALL, NULL},
     {"family", family, METH_O, NULL},
     {"name_hash", name_hash, METH_O, NULL},

@@ -186,19 +186,17 @@ class HttpApp:
         reply: Reply,
     ) -> bool:
         """Whether a call of a tool is under way, without a task; if not, it is taken like any other request."""
-        headers = head.headers
         session: HttpSession | None = None
         if _is_modern(head, params):
             client = self._stateless(head, principal, CALL, params)
         else:
-            session = self._session(headers, principal)
+            session = self._session(head.headers, principal)
             client = session.client
-            version = headers.get("mcp-protocol-version")
+            version = head.headers.get("mcp-protocol-version")
             if version is not None and version not in LEGACY_VERSIONS:
                 return False
-        asked = _Asked(reply, session)
         exchange = ClientExchange(client, params, reply)
-        errand = self._gateway.begin(client, params, invocation, exchange, asked, identifier)
+        errand = self._gateway.begin(client, params, invocation, exchange, _Asked(reply, session), identifier)
         if errand is None:
             return False
         reply.errand = errand

@@ -184,12 +184,13 @@ class Connection(asyncio.Protocol):
             return
         fresh = not self._reading
         if fresh:
-            if self._known is not None and self._reply is None and not self._queue:
-                body = self._known.body_of(data, REQUEST_MAX_BYTES)
+            known = self._known
+            if known is not None and self._reply is None and not self._queue:
+                body = known.body_of(data, REQUEST_MAX_BYTES)
                 if body is not None:
                     self._since = self._loop.time()
                     self._answered = False
-                    self._start(self._judge(self._known.head), body, True, True, False)
+                    self._start(self._admit(known.head), body, True, True, False)
                     return
             self._reading = True
             self._since = self._loop.time()
@@ -303,10 +304,11 @@ class Connection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Sends bytes."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(data)
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            transport.write(data)
 
-    def finish(self, *, keep_alive: bool) -> None:
+    def finish(self, keep_alive: bool) -> None:
         """The reply is complete: the next one, or the end."""
         self._reply = None
         self._since = self._loop.time()
@@ -362,17 +364,22 @@ class Connection(asyncio.Protocol):
 
     def _judge(self, head: Head) -> Take | Refused:
         """What takes the body, or why it is not read."""
+        if "host" in head.repeated:
+            return Refused(400, "A request names one host.")
+        verdict, length = self._admit(head), head.headers.get("content-length")
+        if not isinstance(verdict, Refused) and length and int(length) > REQUEST_MAX_BYTES:
+            return _too_large()
+        return verdict
+
+    def _admit(self, head: Head) -> Take | Refused:
+        """What the application says to a head that is in order."""
         try:
-            if "host" in head.repeated:
-                return Refused(400, "A request names one host.")
-            take = self._app.open(head)
+            return self._app.open(head)
         except Refused as error:
             return error
         except Exception:
             logger.exception("a request failed")
             return Refused(500, "The gateway failed; its log says why.")
-        length = head.headers.get("content-length")
-        return _too_large() if length and int(length) > REQUEST_MAX_BYTES else take
 
     def _advance(self) -> None:
         """Answers the next request that waits."""
@@ -384,7 +391,9 @@ class Connection(asyncio.Protocol):
         self._start(*self._queue.popleft())
 
     def _start(self, verdict: Take | Refused, body: bytes, keep_alive: bool, chunked: bool, bodiless: bool) -> None:
-        reply = self._reply = self._new_reply(keep_alive=keep_alive, chunked=chunked, bodiless=bodiless)
+        keep_alive = keep_alive and not self._retired
+        reply = Reply(self, self._server.writer, self._loop, self._since, keep_alive, chunked, bodiless)
+        self._reply = reply
         try:
             if isinstance(verdict, Refused):
                 raise verdict
@@ -394,17 +403,6 @@ class Connection(asyncio.Protocol):
         except Exception:
             logger.exception("a request failed")
             reply.refuse(Refused(500, "The gateway failed; its log says why."))
-
-    def _new_reply(self, *, keep_alive: bool, chunked: bool = True, bodiless: bool = False) -> Reply:
-        return Reply(
-            self,
-            self._server.writer,
-            self._loop,
-            self._since,
-            keep_alive=keep_alive and not self._retired,
-            chunked=chunked,
-            bodiless=bodiless,
-        )
 
     def _answer_early(self, error: Refused) -> None:
         """Answers before the body has come; the rest of it is read and dropped, within its limits."""
@@ -421,8 +419,7 @@ class Connection(asyncio.Protocol):
                 self._transport.close()
             return
         self._ignoring = True
-        self._reply = self._new_reply(keep_alive=False)
-        self._reply.refuse(error)
+        self._start(error, b"", False, True, False)
 
 
 def _too_large() -> Refused:

@@ -61,7 +61,7 @@ class Line(Protocol):
         """Sends bytes."""
         ...
 
-    def finish(self, *, keep_alive: bool) -> None:
+    def finish(self, keep_alive: bool) -> None:
         """Is told that the reply is complete."""
         ...
 
@@ -79,7 +79,6 @@ class Reply:
         writer: ResponseWriter,
         loop: asyncio.AbstractEventLoop,
         now: float,
-        *,
         keep_alive: bool,
         chunked: bool,
         bodiless: bool,
@@ -138,9 +137,9 @@ class Reply:
         if not self._streaming:
             if status == 200 and self.keep_alive and not self._bodiless:
                 # The usual answer, without asking again what it is.
-                self.closed = True
-                self._line.write(self._writer.json_head(len(body)) + body)
-                self._line.finish(keep_alive=True)
+                self.closed, line = True, self._line
+                line.write(self._writer.json_head(len(body)) + body)
+                line.finish(True)
             else:
                 self.send(status, body)
             return
@@ -231,7 +230,7 @@ class Reply:
 
     def _end(self) -> None:
         self.closed = True
-        self._line.finish(keep_alive=self.keep_alive)
+        self._line.finish(self.keep_alive)
 
     async def _answer(
         self, work: Coroutine[Any, Any, bytes], identifier: Identifier, statuses: Mapping[int, int]

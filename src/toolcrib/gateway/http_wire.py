@@ -9,6 +9,8 @@ from http import HTTPStatus
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolcrib.kernel import kernel
+
 Field = tuple[bytes, bytes]
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -106,6 +108,8 @@ class Known:
     def body_of(self, data: bytes, most: int) -> bytes | None:
         """The body, if these bytes are one whole request with this head, and a body of at most so many bytes."""
         before, after = self._before, self._after
+        if kernel is not None:
+            return kernel.body(data, before, after, _LENGTH_DIGITS, most)
         if not data.startswith(before):
             return None
         at = len(before)

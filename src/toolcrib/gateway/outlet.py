@@ -3,7 +3,7 @@
 A pipe takes many lines as readily as one, and every write is a call of the system that wakes whoever reads. While
 much is under way, lines are kept until the turn ends and written together, in their order; a line that is alone is
 written at once, so that nobody waits for company that does not come. This is for answers: a server is told of
-each call at once, because joining those as well was measured to cost more than it saves.
+each call at once, but for those that take the places of answers that came together (`sources.mcp_stdio`).
 """
 
 import asyncio

@@ -52,6 +52,8 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
         self._exited = asyncio.Event()
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
+        self._together: list[bytes] | None = None
+        """What is to be written when all lines are taken that have come."""
         self.pid = 0
 
     @classmethod
@@ -93,15 +95,26 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
             for line in self._errors.feed(data):
                 self.noise.take(line)
             return
-        for line in self._framer.feed(data):
-            if not self.receive(line):
-                self.garbage += 1
-                if self.garbage == 1:
-                    logger.warning("%s: its output has lines that are no messages: they are counted", self.name)
-                self.noise.take(line)
+        lines = self._framer.feed(data)
+        # Each answer makes room for the next call: what is sent while they are taken is written together.
+        together = self._together = [] if len(lines) > 1 else None
+        try:
+            for line in lines:
+                if not self.receive(line):
+                    self._note_garbage(line)
+        finally:
+            self._together = None
+            if together:
+                self._write(b"".join(together))
         if self._framer.overlong and not self.closed.is_set():
             self.fail(f"it sent a line of more than {UPSTREAM_LINE_MAX_BYTES} bytes")
             self._kill()
+
+    def _note_garbage(self, line: bytes) -> None:
+        self.garbage += 1
+        if self.garbage == 1:
+            logger.warning("%s: its output has lines that are no messages: they are counted", self.name)
+        self.noise.take(line)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """One of its pipes closed; without its output it is of no use."""
@@ -127,6 +140,14 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
         """Writes one line to its input."""
         if self._stdin is None or self._stdin.is_closing():
             raise SourceUnavailable(self.reason or "its input is closed")
+        if self._together is not None:
+            self._together.append(data)
+        else:
+            self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        if self._stdin is None or self._stdin.is_closing():
+            return
         self._stdin.write(data)
         if self._stdin.get_write_buffer_size() > _WRITE_HIGH_BYTES:
             self.fail("it does not read its input")
