@@ -162,15 +162,14 @@ class Session:
     def begin(
         self,
         call_id: str,
-        name: str,
-        arguments: Json,
+        params: JsonObject,
         invocation: Invocation | None,
         exchange: Exchange,
         listener: Listener,
     ) -> Errand | None:
         """Begins what `relay` would run, if nothing but the answer has to be waited for; it is to be started then.
 
-        `invocation` is what `plain_invocation` makes of the call, if anything.
+        `params` hold name and arguments; `invocation` is what `plain_invocation` makes of them, if anything.
         """
         crib = self._crib
         started, stock = crib.clock(), crib.stock
@@ -179,7 +178,10 @@ class Session:
         if invocation is not None:
             path = self._ways().find(invocation.name, invocation.route, stock.generation)
         if path is None or invocation is None or not crib.executor.still_allows(path):
-            request = _unwrapped(ModelCall(id=call_id, name=name, arguments=arguments, dialect="mcp"))
+            name = params.get("name")
+            if not isinstance(name, str) or not name:
+                return None
+            request = _unwrapped(ModelCall(id=call_id, name=name, arguments=params.get("arguments"), dialect="mcp"))
             if not isinstance(request, Invocation):
                 return None
             path, invocation = self._find_path(request), request

@@ -67,7 +67,7 @@ async def test_places_that_are_given_back_together_are_all_free_for_whoever_is_t
             found.extend((second.free, third.free))
             return True
 
-    first.line_up(Next())
+    assert not first.take_or_line_up(Next())
     first.give_with(second, third)
     assert found == [1, 1]
     assert first.free == 0
@@ -88,8 +88,22 @@ async def test_a_place_that_one_in_line_does_not_want_any_more_goes_to_the_next(
             told.append(self.name)
             return self.wants
 
-    places.line_up(InLine("left", wants=False))
-    places.line_up(InLine("stayed", wants=True))
+    assert not places.take_or_line_up(InLine("left", wants=False))
+    assert not places.take_or_line_up(InLine("stayed", wants=True))
     places.give()
     assert told == ["left", "stayed"]
     assert places.free == 0
+
+
+async def test_whoever_finds_a_free_place_takes_it_and_stands_in_no_line() -> None:
+    places, told = Places(1), list[str]()
+
+    class InLine:
+        def accept(self) -> bool:
+            told.append("told")
+            return True
+
+    assert places.take_or_line_up(InLine())
+    assert places.free == 0
+    places.give()
+    assert (places.free, told) == (1, [])

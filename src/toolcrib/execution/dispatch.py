@@ -114,6 +114,15 @@ class Slot(Protocol):
         ...
 
 
+class CallSlot(Slot, Protocol):
+    """Where the answer to a call is put."""
+
+    @property
+    def call(self) -> Call:
+        """The call."""
+        ...
+
+
 class Sent(Protocol):
     """A call that was sent."""
 
@@ -135,13 +144,12 @@ class Sender:
 
     def send(
         self,
-        call: Call,
         prepared: Any,  # noqa: ANN401 - its own
         encoded: bytes | None,
         exchange: Exchange,
-        slot: Slot,
+        slot: CallSlot,
     ) -> Sent | None:
-        """Sends the call; nothing if that takes more than sending. May raise anything.
+        """Sends the call of a slot; nothing if that takes more than sending. May raise anything.
 
         `encoded` are the arguments as JSON, where somebody has written them already.
         """

@@ -96,7 +96,7 @@ class Errand:
 
     __slots__ = (
         "_entries", "_executor", "_held", "_listener", "_loop", "_path", "_places", "_sent", "_task", "_turn", "_work",
-        "call", "due", "ended", "exchange", "holder", "invocation", "key", "owner", "since", "started", "trace",
+        "due", "ended", "exchange", "holder", "invocation", "key", "owner", "since", "started", "trace",
     )  # fmt: skip
 
     def __init__(
@@ -105,7 +105,6 @@ class Errand:
         path: Path,
         holder: "Holder",
         invocation: Invocation,
-        call: Call,
         exchange: Exchange,
         trace: Trace,
         listener: Listener,
@@ -131,7 +130,6 @@ class Errand:
         """What that task has not begun yet."""
         self.holder = holder
         self.invocation = invocation
-        self.call = call
         self.exchange = exchange
         self.trace = trace
         self.started = started
@@ -143,6 +141,18 @@ class Errand:
     owner: Any
     key: int | str
     """Both its listener's own: for whom it runs, and under which number."""
+
+    @property
+    def call(self) -> Call:
+        """The call as the stages know it; the usual one is sent and answered without it."""
+        trace, invocation = self.trace, self.invocation
+        return Call(
+            id=trace.call_id,
+            tool=self._path.tool,
+            arguments=invocation.arguments,
+            route=invocation.route,
+            principal=trace.principal,
+        )
 
     def start(self) -> None:
         """Sends the call, or stands in line for a place."""
@@ -228,12 +238,10 @@ class Errand:
     # Inside
 
     def _line_up(self) -> None:
-        wanted = self._places
-        while self._held < len(wanted):
-            place = wanted[self._held]
-            if not place.take():
-                self._turn = _Turn(self)
-                place.line_up(self._turn)
+        while self._held < 3:
+            turn = _Turn(self)
+            if not self._places[self._held].take_or_line_up(turn):
+                self._turn = turn
                 return
             self._held += 1
         self._leave_line()
@@ -245,10 +253,10 @@ class Errand:
         self._send()
 
     def _send(self) -> None:
-        path, call, exchange = self._path, self.call, self.exchange
+        path, exchange = self._path, self.exchange
         self._entries = self._executor.dispatcher.deadlines.enter(self, path.deadline_s, self._loop)
         try:
-            sent = path.sender.send(call, path.prepared, self.invocation.encoded, exchange, self)
+            sent = path.sender.send(path.prepared, self.invocation.encoded, exchange, self)
         except Exception as error:  # whoever gave the place is not made to wait for what follows
             self._loop.call_soon(self._fail_soon, error)
             return
@@ -257,6 +265,7 @@ class Errand:
             if self.ended:  # it failed while it was sent
                 sent.forget()
         elif not self.ended:
+            call = self.call
             context = CallContext(
                 deadline_s=path.deadline_s, report=_unheard, principal=call.principal, exchange=exchange
             )

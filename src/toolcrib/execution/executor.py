@@ -218,17 +218,20 @@ class Executor:
         to let the call pass, nothing has happened yet, and the call belongs to `run`.
         """
         clock = self._clock
-        tool, arguments, route, principal = path.tool, invocation.arguments, invocation.route, holder.principal
-        scoped = clock()
-        if path.fits is not None and not path.fits(arguments):
+        tool, scoped = path.tool, clock()
+        if path.fits is not None and not path.fits(invocation.arguments):
             return None
         since = clock()
         trace = Trace(
-            session=holder.id, principal=principal, call_id=call_id, tool=tool.name, toolset=tool.toolset, route=route
+            session=holder.id,
+            principal=holder.principal,
+            call_id=call_id,
+            tool=tool.name,
+            toolset=tool.toolset,
+            route=invocation.route,
         )
         self._activity.note_stages(trace, _BEFORE, (scoped - started, since - scoped, 0.0, 0.0, 0.0, 0.0))
-        call = Call(id=call_id, tool=tool, arguments=arguments, route=route, principal=principal)
-        return Errand(self, path, holder, invocation, call, exchange, trace, listener, started, since)
+        return Errand(self, path, holder, invocation, exchange, trace, listener, started, since)
 
     def finish(self, errand: Errand, result: Result) -> Done:
         """What became of a call that was answered."""
@@ -251,7 +254,7 @@ class Executor:
     def note_answer(self, errand: Errand, encoded: bytes, outcome: Outcome) -> None:
         """Tells the feed of a call whose result is within all limits."""
         now = self._clock()
-        arguments = errand.call.arguments
+        arguments = errand.invocation.arguments
         shown = arguments if self._show_values else shape_of(arguments)
         seconds = (now - errand.since, 0.0, 0.0, now - errand.started)
         self._activity.note_stages(errand.trace, _AFTER, seconds, outcome, shown, estimate_tokens(len(encoded)))

@@ -84,9 +84,13 @@ class Places:
                 self.give()
             raise
 
-    def line_up(self, turn: Turn) -> None:
-        """Has somebody told when a place is free and nobody waited longer."""
+    def take_or_line_up(self, turn: Turn) -> bool:
+        """Takes a place, if one is free; else whoever it is for is told when one is and nobody waited longer."""
+        if self._free > 0:
+            self._free -= 1
+            return True
         self._line.append(turn)
+        return False
 
     def give(self) -> None:
         """Gives a place back."""

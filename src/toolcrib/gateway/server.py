@@ -152,14 +152,11 @@ class Gateway:
         key: Identifier,
     ) -> Errand | None:
         """Begins `tools/call` without a task, if nothing but the answer has to be waited for; it is to be started."""
-        name = params.get("name")
-        if not isinstance(name, str) or not name:
-            return None
         if client.era == "modern" and self.parking.concerns(client, "tools/call", exchange):
             return None
         call_id = f"{self._mark}{next(self._numbers):x}"
         try:
-            errand = client.session.begin(call_id, name, params.get("arguments"), invocation, exchange, self)
+            errand = client.session.begin(call_id, params, invocation, exchange, self)
         except Exception:  # a fault of our own: the long way answers
             logger.exception("a call takes the long way")
             return None

@@ -19,7 +19,7 @@ from msgspec import Raw, UnsetType
 
 from toolcrib.definitions import Call, JsonObject
 from toolcrib.errors import SourceUnavailable
-from toolcrib.execution.dispatch import Exchange, Slot
+from toolcrib.execution.dispatch import CallSlot, Exchange, Slot
 from toolcrib.sources.json_rpc import (
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
@@ -353,8 +353,12 @@ class SentCall(Waiter, kw_only=True, eq=False):
 
     link: Link
     peer: "Peer"
-    call: Call
     identifier: Identifier = 0
+
+    @property
+    def call(self) -> Call:
+        """The call."""
+        return cast("CallSlot", self.future).call
 
     def forget(self) -> None:
         """It has ended."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from toolcrib.definitions import Call, Json, JsonObject, Result, Tool
 from toolcrib.errors import SourceRefused, ToolFailed
-from toolcrib.execution.dispatch import CallContext, Exchange, Sender, Slot
+from toolcrib.execution.dispatch import CallContext, CallSlot, Exchange, Sender
 from toolcrib.limits import INPUT_ROUNDS
 from toolcrib.sources.handshake import Peer, modern_headers
 from toolcrib.sources.json_rpc import RpcError
@@ -62,7 +62,7 @@ class McpCalls(Sender):
         return Prepared(call_head(tool.leaf), has_mirrors(tool.schema))
 
     def send(
-        self, call: Call, prepared: Prepared, encoded: bytes | None, exchange: Exchange, slot: Slot
+        self, prepared: Prepared, encoded: bytes | None, exchange: Exchange, slot: CallSlot
     ) -> SentCall | None:
         """Sends a call; nothing if the server has to be started first, or callers wait. Raises `SourceUnavailable`."""
         lane = self._lane_for(exchange)
@@ -72,12 +72,12 @@ class McpCalls(Sender):
         self._used_at = self._clock()
         if encoded is not None and exchange.is_bare and not prepared.mirrors and peer.era == "legacy":
             self.requests += 1
-            sent = SentCall(future=slot, exchange=exchange, headers=NO_HEADERS, link=link, peer=peer, call=call)
+            sent = SentCall(future=slot, exchange=exchange, headers=NO_HEADERS, link=link, peer=peer)
             link.begin_call(prepared.head, encoded, sent)
             return sent
-        params, name, headers = _request_of(call)
+        params, name, headers = _request_of(slot.call)
         dressed, mirrored = self._dressed(peer, "tools/call", params, exchange, name, headers)
-        sent = SentCall(future=slot, exchange=exchange, headers=mirrored or NO_HEADERS, link=link, peer=peer, call=call)
+        sent = SentCall(future=slot, exchange=exchange, headers=mirrored or NO_HEADERS, link=link, peer=peer)
         sent.identifier = link.begin("tools/call", dressed, sent)
         return sent
 
