@@ -131,6 +131,7 @@ def test_the_feed_keeps_the_last_events_however_they_were_noted(sizes: list[int]
             activity.note_stages(trace, [next(left) for _ in range(size)], [0.0] * size)
     assert [event.stage for event in activity.events] == names[-keep:]
     assert len(activity._noted) <= keep
+    assert sum(map(len, activity._before)) + len(activity._noted) <= 9 * -(-keep // 8)
 
 
 def test_control_characters_cannot_forge_a_line(tmp_path: Path) -> None:

@@ -49,6 +49,22 @@ CALLS = st.fixed_dictionaries(
     },
     optional={"more": JSON},
 )
+USUAL = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**17), 10**17) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+USUAL_CALLS = st.builds(
+    lambda key, name, inner: {
+        "jsonrpc": "2.0",
+        "id": key,
+        "method": "tools/call",
+        "params": {"name": name, "arguments": {"name": "x", "arguments": inner} if name == TOOL_CALL else inner},
+    },
+    st.integers(0, 10**6) | st.text(max_size=3),
+    st.sampled_from([TOOL_CALL, "echo"]),
+    st.dictionaries(st.text(max_size=6), USUAL, max_size=3),
+)
 ANSWERS = st.fixed_dictionaries(
     {
         "jsonrpc": st.sampled_from(["2.0", "2.0", "1.0"]),
@@ -120,7 +136,7 @@ def require_same_answer(data: bytes) -> bool:
     if found is None:
         return False
     envelope = read_envelope(data)
-    raw = bytes(envelope.result)  # type: ignore[arg-type]
+    raw = bytes(envelope.result)
     head = read_head(raw)
     assert (envelope.method, envelope.error, head.resultType) == (json_rpc.UNSET, json_rpc.UNSET, "complete")
     assert found == (envelope.id, raw, head.isError)
@@ -129,7 +145,7 @@ def require_same_answer(data: bytes) -> bool:
 
 @compiled
 @thorough
-@given(CALLS, st.integers(0, 3), st.randoms(use_true_random=False))
+@given(CALLS | USUAL_CALLS, st.integers(0, 3), st.randoms(use_true_random=False))
 def test_a_call_that_is_read_is_the_one_that_python_reads(message: Any, way: int, chance: random.Random) -> None:
     data = written(message, way)
     require_same_call(data)
@@ -236,7 +252,10 @@ def test_a_call_beyond_its_bounds_is_left_to_python() -> None:
         (b'{"jsonrpc":"2.0","id":1,"result":{}}', False),
         (b' {"jsonrpc":"2.0","id":1,"result":{}}'[1:] + b"\r", False),
         (b'{ "result" : { "isError" : true , "content" : [ ] } , "id" : 7 , "jsonrpc" : "2.0" }', True),
-        (b'{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","a":[1.5e-3,-0,"\\u00e9\\/\\n","\xc3\xa9"]}}', False),
+        (
+            b'{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","a":[1.5e-3,-0,"\\u00e9\\/\\n","\xc3\xa9"]}}',
+            False,
+        ),
     ],
 )
 def test_the_usual_answer_is_read_by_the_kernel(data: bytes, failed: bool) -> None:
@@ -355,16 +374,16 @@ def test_the_shape_of_arguments_is_the_one_that_python_tells(value: Any) -> None
 def test_what_is_not_given_as_it_should_be_is_refused() -> None:
     assert kernel is not None
     for wrong in (
-        lambda: kernel.read_call("x", TOOL_CALL, 1, 1, 1),  # type: ignore[arg-type]
-        lambda: kernel.read_call(b"{}", b"x", 1, 1, 1),  # type: ignore[arg-type]
-        lambda: kernel.read_call(b"{}", TOOL_CALL, 1, "1", 1),  # type: ignore[arg-type]
-        lambda: kernel.read_answer("x", 1),  # type: ignore[arg-type]
-        lambda: kernel.read_answer(b"{}", "1"),  # type: ignore[arg-type]
-        lambda: kernel.lines("x"),  # type: ignore[arg-type]
-        lambda: kernel.body("x", b"", b"", 1, 1),  # type: ignore[arg-type]
-        lambda: kernel.body(b"x", b"", b"", 1, "1"),  # type: ignore[arg-type]
-        lambda: kernel.shape({}, 1, 1),  # type: ignore[call-arg]
-        lambda: kernel.shape({}, 1, 1, "1"),  # type: ignore[arg-type]
+        lambda: kernel.read_call("x", TOOL_CALL, 1, 1, 1),
+        lambda: kernel.read_call(b"{}", b"x", 1, 1, 1),
+        lambda: kernel.read_call(b"{}", TOOL_CALL, 1, "1", 1),
+        lambda: kernel.read_answer("x", 1),
+        lambda: kernel.read_answer(b"{}", "1"),
+        lambda: kernel.lines("x"),
+        lambda: kernel.body("x", b"", b"", 1, 1),
+        lambda: kernel.body(b"x", b"", b"", 1, "1"),
+        lambda: kernel.shape({}, 1, 1),
+        lambda: kernel.shape({}, 1, 1, "1"),
     ):
         with pytest.raises(TypeError):
             wrong()

@@ -199,7 +199,7 @@ class Executor:
         )
 
     def still_allows(self, path: Path) -> bool:
-        """Whether nothing stands between the stages, and the general policy is the one under which the way was found."""
+        """Whether the stages are plain and the general policy is the one that the way was found under."""
         return self.stages is self._plain and path.policy is self._approvals.policy
 
     def begin(
@@ -214,8 +214,8 @@ class Executor:
     ) -> Errand | None:
         """Takes a call as far as its place in line, if nothing has to be waited for or told before that.
 
-        The stages are those of `run`, and `path` is one that `still_allows` lets pass. Where a stage has more to do than
-        to let the call pass, nothing has happened yet, and the call belongs to `run`.
+        The stages are those of `run`, and `path` is one that `still_allows` lets pass. Where a stage has more to do
+        than to let the call pass, nothing has happened yet, and the call belongs to `run`.
         """
         clock = self._clock
         tool, scoped = path.tool, clock()

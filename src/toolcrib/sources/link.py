@@ -20,6 +20,7 @@ from msgspec import Raw, UnsetType
 from toolcrib.definitions import Call, JsonObject
 from toolcrib.errors import SourceUnavailable
 from toolcrib.execution.dispatch import CallSlot, Exchange, Slot
+from toolcrib.kernel import kernel
 from toolcrib.sources.json_rpc import (
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
@@ -34,7 +35,6 @@ from toolcrib.sources.json_rpc import (
     request_line,
     result_line,
 )  # fmt: skip
-from toolcrib.kernel import kernel
 from toolcrib.sources.turns import Turns
 
 if TYPE_CHECKING:

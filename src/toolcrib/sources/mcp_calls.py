@@ -61,9 +61,7 @@ class McpCalls(Sender):
         """What calls of a tool have in common."""
         return Prepared(call_head(tool.leaf), has_mirrors(tool.schema))
 
-    def send(
-        self, prepared: Prepared, encoded: bytes | None, exchange: Exchange, slot: CallSlot
-    ) -> SentCall | None:
+    def send(self, prepared: Prepared, encoded: bytes | None, exchange: Exchange, slot: CallSlot) -> SentCall | None:
         """Sends a call; nothing if the server has to be started first, or callers wait. Raises `SourceUnavailable`."""
         lane = self._lane_for(exchange)
         link, peer = lane.link, lane.peer
