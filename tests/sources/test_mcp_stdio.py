@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.fakes.memory_upstream import eventually
@@ -13,7 +13,9 @@ from toolcrib.crib import Crib
 from toolcrib.definitions import Result
 from toolcrib.limits import REFRESH_EVERY_S
 from toolcrib.settings import LimitSettings, ServerSettings, Settings
+from toolcrib.sources.link import Waiter
 from toolcrib.sources.mcp_source import McpSource
+from toolcrib.sources.mcp_stdio import StdioLink
 from toolcrib.sources.processes import Guard, marked_processes
 from toolcrib.sources.servers import open_server
 from toolcrib.sources.supervisor import Pace
@@ -46,6 +48,46 @@ async def test_a_tool_is_called_whatever_else_the_server_does(mode: str):
     result, _ = await call(bad(mode, amount=3 if mode == "dies_on_probe" else None))
     assert not result.is_error
     assert result.text == ("answer 1" if mode == "dup_reply" else "hello")
+
+
+class Input:
+    """The input of a server, as far as a link needs one."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def is_closing(self) -> bool:
+        return False
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+
+async def test_calls_that_follow_answers_that_came_together_are_written_together():
+    link = StdioLink("s", listener=lambda method, params: None, guard=Guard(), mark="m")
+    link._stdin = stdin = cast("Any", Input())
+
+    class Follower:
+        def done(self) -> bool:
+            return False
+
+        def set_result(self, result: bytes, /) -> None:
+            link.notify("followed")
+
+        def set_exception(self, exception: Exception, /) -> None:
+            raise exception
+
+    for _ in range(3):
+        link.begin("a", {}, Waiter(future=Follower(), exchange=None, headers={}))
+    assert len(stdin.written) == 3
+    stdin.written.clear()
+    link.pipe_data_received(1, b'{"jsonrpc":"2.0","id":1,"result":{}}\n{"jsonrpc":"2.0","id":2,"result":{}}\n')
+    assert [data.count(b"followed") for data in stdin.written] == [2]
+    link.pipe_data_received(1, b'{"jsonrpc":"2.0","id":3,"result":{}}\n')
+    assert [data.count(b"followed") for data in stdin.written] == [2, 1]
 
 
 @pytest.mark.requirement("H6", "E1")
