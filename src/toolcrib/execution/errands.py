@@ -114,7 +114,6 @@ class Errand:
         self._executor = executor
         self._path = path
         self._listener = listener
-        self._loop = asyncio.get_running_loop()
         self._held = 0
         """Places that it has."""
         self._places = (holder.places, path.places, executor.dispatcher.everybody)
@@ -137,6 +136,7 @@ class Errand:
         """When it began, and when its last stage did."""
         self.ended = False
 
+    _loop: asyncio.AbstractEventLoop
     due: float
     owner: Any
     key: int | str
@@ -154,14 +154,15 @@ class Errand:
             principal=trace.principal,
         )
 
-    def start(self) -> None:
-        """Sends the call, or stands in line for a place."""
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Sends the call, or stands in line for a place; `loop` is the one that runs, which its caller knows anyway."""
+        self._loop = loop
         first, second, third = self._places
         if first.take_with(second, third):
             self._held = 3
             self._send()
         else:
-            self._entries = self._executor.dispatcher.bound_wait(self, self._loop)
+            self._entries = self._executor.dispatcher.bound_wait(self, loop)
             self._line_up()
 
     def cancel(self) -> None:

@@ -202,7 +202,7 @@ class HttpApp:
         reply.errand = errand
         if session is not None:
             session.running[identifier] = errand
-        errand.start()
+        errand.start(reply.loop)
         return True
 
     # The stateless era

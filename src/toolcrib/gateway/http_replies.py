@@ -89,7 +89,7 @@ class Reply:
         self.task: asyncio.Task[None] | None = None
         self.errand: Errand | None = None
         """What the client waits for: one of them, or neither."""
-        self._loop = loop
+        self.loop = loop
         self._work: Coroutine[Any, Any, bytes] | None = None
         """What has not begun yet."""
         self._line = line
@@ -127,7 +127,7 @@ class Reply:
     ) -> None:
         """Runs the work and answers with its result; it is cancelled if the client goes away."""
         self._work = work
-        self.task = self._loop.create_task(self._answer(work, identifier, statuses or {}))
+        self.task = self.loop.create_task(self._answer(work, identifier, statuses or {}))
 
     def conclude(self, status: int, body: bytes) -> None:
         """Sends the answer: as a whole response, or as the last event of a stream."""

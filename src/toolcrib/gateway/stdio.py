@@ -172,7 +172,7 @@ class StdioServer:
             errand = self._errand(identifier, params, invocation)
             if errand is not None:
                 self._running[identifier] = errand
-                errand.start()
+                errand.start(self._loop)
                 return
         self._unbegun.add(identifier)
         task = self._loop.create_task(self._answer(identifier, method, params))
