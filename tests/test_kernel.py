@@ -246,25 +246,25 @@ def test_what_nests_too_deep_or_is_not_as_an_encoder_writes_it_is_left_to_the_re
             assert kernel.canonical(b"", value.encode(), levels) is not None
             assert kernel.canonical(b"", value.encode(), levels - 1) is None
     whole = orjson.dumps({"function": {"name": "n", "description": "d", "parameters": {"a": [{}, [1], "x"]}}})
-    assert kernel.read_tool(whole, 5) is not None
-    assert kernel.read_tool(whole, 4) is None
+    assert kernel.read_tool(whole, 5, 1_000, 1) is not None
+    for bounds in ((4, 1_000, 1), (5, len(whole) - 1, 1), (5, 1_000, 0)):
+        assert kernel.read_tool(whole, *bounds) is None
+        assert kernel.read_tools(b"[" + whole + b",7]", *bounds, 64) == [whole, b"7"]
     for cut in range(len(whole)):
         for broken in (whole[:cut], whole[:cut] + b"}" * 3, whole[:cut] + b" " + whole[cut:], whole + whole[:cut]):
             kernel.canonical(b"", broken, 64)
-            kernel.read_tool(broken, 64)
-            kernel.items(broken)
-            kernel.items(b"[" + broken)
-    assert kernel.items(b"[1,2]3") is None
-    assert kernel.items(b"{}") is None
+            kernel.read_tool(broken, *freezing._BOUNDS)
+            for listed in (broken, b"[" + broken, b"[" + broken + b"]"):
+                assert (kernel.read_tools(listed, *freezing._BOUNDS, 64) is None) == (kernel.items(listed) is None)
+    for broken in (b"[1,2]3", b"{}"):
+        assert kernel.items(broken) is None
+        assert kernel.read_tools(broken, *freezing._BOUNDS, 64) is None
 
 
-@compiled
-@thorough
-@given(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "name": st.sampled_from(["t", "né", "", "a\nb", 'q"', "x" * 70, "tool_call", None, 7]),
+DEFINITIONS = st.fixed_dictionaries(
+    {},
+    optional={
+            "name": st.sampled_from(["t", "né", "", "a\nb", 'q"', "x" * 70, "tool_call", "-get_x", "__", None, 7]),
             "description": st.sampled_from(["said", "né — x", "line\nline", "", None, 7]),
             "inputSchema": st.dictionaries(st.text(max_size=3), ENCODED, max_size=3) | st.none() | st.just([]),
             "parameters": st.just({"type": "object"}) | st.just(7),
@@ -273,10 +273,13 @@ def test_what_nests_too_deep_or_is_not_as_an_encoder_writes_it_is_left_to_the_re
             "function": st.none() | st.just([]) | st.fixed_dictionaries({"name": st.sampled_from(["f", "g\t"])}, optional={"description": st.sampled_from(["d", None]), "parameters": st.sampled_from([{"b": 1, "a": {"$ref": "#/b"}}, {"$ref": "x.json"}, None, []]), "annotations": st.just({"readOnlyHint": True})}),
             "$id": st.just("x"),
             "x": ENCODED | st.just(float("nan")),
-        },
-    ),
-    st.sampled_from([None, "mcp", "openai_chat", "anthropic"]),
+    },
 )  # fmt: skip
+
+
+@compiled
+@thorough
+@given(DEFINITIONS, st.sampled_from([None, "mcp", "openai_chat", "anthropic"]))
 @example({"name": "t", "inputSchema": nested(80)}, None)
 def test_a_definition_is_frozen_to_the_same_tool_or_refused_for_the_same_reason(raw: Any, dialect: Any) -> None:
     def told() -> Any:
@@ -292,6 +295,29 @@ def test_a_definition_is_frozen_to_the_same_tool_or_refused_for_the_same_reason(
             patch.setattr(module, "kernel", None)
         expected = told()
     assert told() == expected
+
+
+@compiled
+@thorough
+@given(st.lists(DEFINITIONS | ENCODED, max_size=4))
+@example(
+    [{"function": {"name": name, "parameters": {}}} for name in ("list_x", "Tool_Call", "x" * 64, "x" * 65, "a.b")]
+)
+@example([{"name": "a", "inputSchema": {"$ref": target, "p": "$ref"}} for target in ("#/a", "b.json", '$ref"')])
+@example([{"name": "a", "description": "é" * size, "inputSchema": {}} for size in (65_536, 65_537)])
+def test_many_definitions_are_frozen_to_the_same_tools_or_left_as_they_are(raws: list[Any]) -> None:
+    def told(tool: Any) -> list[Any]:
+        return [getattr(tool, name) for name in tool.__struct_fields__]
+
+    found = freezing.freeze_plain(orjson.dumps(raws), ["mcp-t"] * len(raws), origin="mcp")
+    assert found is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(freezing, "kernel", None)
+        for raw, frozen in zip(raws, found, strict=True):
+            if isinstance(frozen, bytes):
+                assert frozen == orjson.dumps(raw)
+            elif is_plain(raw):
+                assert told(frozen) == told(freeze_tool(raw, toolset="mcp-t", origin="mcp"))
 
 
 @compiled
@@ -1087,8 +1113,10 @@ def test_searching_leaks_nothing() -> None:
             kernel.items(b"[1," + schema + b"]")
             kernel.items(b"[" + schema)
             kernel.plain({word: [word, 1.5]})
-            kernel.read_tool(b'{"name":"n","annotations":{},"inputSchema":' + schema + b"}", 64)
-            kernel.read_tool(b'{"name":7,"inputSchema":' + schema + b"}", 64)
+            for raw in (b'{"name":"n","annotations":{},"inputSchema":' + schema, b'{"name":7,"inputSchema":' + schema):
+                kernel.read_tool(raw + b"}", *freezing._BOUNDS)
+                kernel.read_tools(b"[1," + raw + b"}]", *freezing._BOUNDS, 64)
+                kernel.read_tools(b"[1," + raw, *freezing._BOUNDS, 64)
             kernel.signature(word, schema, signature._KNOWN_WORDS, signature._SIMPLE_WORDS, signature._PLAIN, 600)
             given = [(word, f"{word} {word}X{turn} w{turn}", "né", "a — b", each, (word,)) for each in (schema, b"[]")]
             bounds = 64, 400, 2_000, 6, 20
@@ -1178,7 +1206,8 @@ calls = [
     lambda: kernel.inside(schema, 6, 20),
     lambda: kernel.canonical(b"head", schema, 64),
     lambda: kernel.items(b"[1," + schema + b"]"),
-    lambda: kernel.read_tool(b'{"name":"n","annotations":{},"inputSchema":' + schema + b"}", 64),
+    lambda: kernel.read_tool(b'{"name":"n","annotations":{},"inputSchema":' + schema + b"}", 64, 999, 99),
+    lambda: kernel.read_tools(b'[{"name":"n","inputSchema":' + schema + b"},1]", 64, 999, 99, 64),
     lambda: kernel.signature("t", simple, *signed, 600),
     lambda: kernel.analyse(kernel.runs(seed), numbered, odd, len, given, shape, bounds),
     lambda: kernel.segment(sizes, terms, codes, None),
@@ -1224,7 +1253,7 @@ print("all", len(calls))
 def test_memory_that_runs_out_anywhere_is_an_error_that_leaks_nothing() -> None:
     if not hasattr(pytest.importorskip("_testcapi"), "set_nomemory"):
         pytest.skip("this Python cannot pretend that its memory runs out")
-    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == f"all {18 if WAYS else 16}"
+    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == f"all {19 if WAYS else 17}"
 
 
 def test_a_kernel_of_other_sources_is_not_used() -> None:

@@ -143,6 +143,7 @@ FAST(segment);
 FAST(common_ends);
 FAST(canonical);
 FAST(read_tool);
+FAST(read_tools);
 FAST(postings);
 FAST(add);
 FAST(merge);

@@ -2,7 +2,7 @@
 
 #include "kernel.h"
 
-#define INTERFACE 12 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
+#define INTERFACE 13 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
 
 static PyMethodDef METHODS[] = {
     {"keep", (PyCFunction)(void (*)(void))keep, METH_FASTCALL, NULL},
@@ -19,6 +19,7 @@ static PyMethodDef METHODS[] = {
     {"segment", (PyCFunction)(void (*)(void))segment, METH_FASTCALL, NULL},
     {"canonical", (PyCFunction)(void (*)(void))canonical, METH_FASTCALL, NULL},
     {"read_tool", (PyCFunction)(void (*)(void))read_tool, METH_FASTCALL, NULL},
+    {"read_tools", (PyCFunction)(void (*)(void))read_tools, METH_FASTCALL, NULL},
     {"common_ends", (PyCFunction)(void (*)(void))common_ends, METH_FASTCALL, NULL},
     {"postings", (PyCFunction)(void (*)(void))postings, METH_FASTCALL, NULL},
     {"add", (PyCFunction)(void (*)(void))add, METH_FASTCALL, NULL},

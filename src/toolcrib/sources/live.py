@@ -17,7 +17,7 @@ from msgspec import Struct
 from toolcrib.definitions import Call, Json, JsonObject, Origin, Result, Skipped, Tool, Toolset, ToolsetName, fitted
 from toolcrib.errors import DefinitionError
 from toolcrib.execution.dispatch import CallContext
-from toolcrib.intake.freezing import freeze_tool, name_of
+from toolcrib.intake.freezing import freeze_plain, freeze_tool, name_of
 from toolcrib.kernel import kernel
 from toolcrib.sources.base import build_toolset
 
@@ -59,10 +59,7 @@ class _Chunk:
             return self._is(_encode(part))
         if self._kept is not None and kernel.same(self._kept, part):
             return True
-        try:
-            now = kernel.keep(part, orjson.dumps, _KEPT_MAX_VALUES)
-        except TypeError:  # plain values that JSON has no place for
-            return False
+        now = _look(part)
         if now is None:
             return self._is(_encode(part))
         if not self._is(now[1]):
@@ -147,16 +144,13 @@ class LiveDefinitions:
         """A stretch as it is now; with the compiled kernel encoded as a whole, and kept for the next comparison."""
         # Before anything is encoded: the host's own function might change what it looks at.
         groups = [self._group(raw) for raw in part]
-        seen = _look(part)
-        if seen is None:
-            entries = [
-                self._entry(raw, group, known, _encode(raw), plain=False)
-                for raw, group in zip(part, groups, strict=True)
-            ]
-            return _Chunk(tuple(entries))
-        kept, encoded, finite = seen
+        kept, whole, finite = _look(part) or (None, None, False)
+        fresh = freeze_plain(whole, groups, origin=self._origin) if whole and finite and not known else None
+        encoded = fresh or (kernel.items(whole) if kernel is not None and whole else None)
+        if encoded is None:
+            kept, finite, encoded = None, False, [_encode(raw) for raw in part]
         entries = [
-            self._entry(raw, group, known, own, plain=finite)
+            _Entry(group, own.raw, own) if isinstance(own, Tool) else self._entry(raw, group, known, own, plain=finite)
             for raw, group, own in zip(part, groups, encoded, strict=True)
         ]
         return _Chunk(tuple(entries), kept)
@@ -169,7 +163,7 @@ class LiveDefinitions:
         return entry
 
     def _group(self, raw: object) -> str:
-        if self._toolset_of is None or not isinstance(raw, Mapping):
+        if self._toolset_of is None or not isinstance(raw, (dict, Mapping)):
             return self._name
         return self._toolset_of(cast("JsonObject", raw))
 
@@ -210,16 +204,14 @@ def _known(chunks: Sequence[_Chunk]) -> _Known:
     return {(entry.toolset, entry.encoded): entry for chunk in chunks for entry in chunk.entries if entry.encoded}
 
 
-def _look(part: Sequence[JsonObject]) -> "tuple[Kept, list[bytes], bool] | None":
-    """What the compiled kernel keeps of a stretch, each definition encoded, and whether all numbers are finite."""
+def _look(part: Sequence[JsonObject]) -> "tuple[Kept, bytes, bool] | None":
+    """What the compiled kernel keeps of a stretch, the stretch encoded, and whether all numbers are finite."""
     if kernel is None:
         return None
     try:
-        seen = kernel.keep(part, orjson.dumps, _KEPT_MAX_VALUES)
+        return kernel.keep(part, orjson.dumps, _KEPT_MAX_VALUES)
     except TypeError:  # plain values that JSON has no place for
         return None
-    encoded = kernel.items(seen[1]) if seen is not None else None
-    return (seen[0], encoded, seen[2]) if seen is not None and encoded is not None else None
 
 
 def _encode(value: object) -> bytes | None:
