@@ -17,9 +17,13 @@ typedef struct {
     uint8_t fields, named;
 } Found;
 
+#define MET 64 /* runs that are met before their terms are looked at: meanwhile the memory comes */
+
 typedef struct {
     Runs *held;
     PyObject *vocabulary, *odd;
+    Met met[MET];
+    size_t met_used;
     size_t longest, runs, nested, levels, enumerated; /* bounds */
     const double *weights;                            /* of each field: weight, pivot, share of the length */
     double coverage, saturation, scale;
@@ -113,7 +117,27 @@ static int add_run_alone(Analysis *all, const char *run, size_t size)
     return done;
 }
 
-/* The runs of an ASCII text. Behind `end` nothing can be read. */
+/* The terms of the runs that were met. */
+static int add_met(Analysis *all)
+{
+    for (const Met *met = all->met, *last = met + all->met_used; met < last; met++) {
+        const int32_t *numbers;
+        int count = terms_of_run(all->held, all->vocabulary, met, all->longest, &numbers);
+        if (count == -1 || (count == -2 && add_run_alone(all, met->run, met->size) < 0))
+            return -1;
+        if (count < 0)
+            continue;
+        /* Runs beyond the bound get their numbers, and count for nothing. */
+        if (all->read++ < all->runs)
+            for (int which = 0; which < count; which++)
+                if (add_term(all, numbers[which]) < 0)
+                    return -1;
+    }
+    all->met_used = 0;
+    return 0;
+}
+
+/* The runs of an ASCII text, which has to stay until they are added. Behind `end` nothing can be read. */
 static int add_ascii(Analysis *all, const char *text, size_t size, const char *end)
 {
     for (const char *at = text, *stop = text + size, *run; at < stop;) {
@@ -123,17 +147,9 @@ static int add_ascii(Analysis *all, const char *text, size_t size, const char *e
         }
         for (run = at++; at < stop && is_wordly(*at);)
             at++;
-        const int32_t *numbers;
-        int count = terms_of_run(all->held, all->vocabulary, run, (size_t)(at - run), end, all->longest, &numbers);
-        if (count == -1 || (count == -2 && add_run_alone(all, run, (size_t)(at - run)) < 0))
+        meet_run(all->held, &all->met[all->met_used++], run, (size_t)(at - run), end);
+        if (all->met_used == MET && add_met(all) < 0)
             return -1;
-        if (count < 0)
-            continue;
-        /* Runs beyond the bound get their numbers, and count for nothing. */
-        if (all->read++ < all->runs)
-            for (int which = 0; which < count; which++)
-                if (add_term(all, numbers[which]) < 0)
-                    return -1;
     }
     return 0;
 }
@@ -154,7 +170,7 @@ static int add_text(Analysis *all, PyObject *text)
         const char *letters = PyUnicode_DATA(text);
         return add_ascii(all, letters, size, letters + size);
     }
-    if (grow((void **)&all->blanked, &all->blanked_room, size, 1) < 0)
+    if (add_met(all) < 0 || grow((void **)&all->blanked, &all->blanked_room, size, 1) < 0)
         return -1;
     int kind = PyUnicode_KIND(text);
     const void *data = PyUnicode_DATA(text);
@@ -189,8 +205,10 @@ static size_t length_of(Piece piece)
 }
 
 /* The end of a field: what its terms are worth. */
-static void end_field(Analysis *all, int field)
+static int end_field(Analysis *all, int field)
 {
+    if (add_met(all) < 0)
+        return -1;
     const double *weights = all->weights + 3 * field;
     double each = weights[0] / (1.0 - weights[2] + weights[2] * (double)all->length / weights[1]);
     for (size_t at = 0; at < all->touched_used; at++) {
@@ -206,6 +224,7 @@ static void end_field(Analysis *all, int field)
         found->count = 0;
     }
     all->touched_used = all->read = all->length = 0;
+    return 0;
 }
 
 static int add_texts(Analysis *all, PyObject *texts)
@@ -228,13 +247,10 @@ static int add_inside(Analysis *all, PyObject *given, PyObject *read)
             PyErr_SetString(PyExc_TypeError, "the words of a schema are its bytes, or names and a text");
             return -1;
         }
-        if (add_texts(all, PyTuple_GET_ITEM(given, 0)) < 0)
+        if (add_texts(all, PyTuple_GET_ITEM(given, 0)) < 0 || end_field(all, PARAMETERS) < 0
+            || add_text(all, PyTuple_GET_ITEM(given, 1)) < 0)
             return -1;
-        end_field(all, PARAMETERS);
-        if (add_text(all, PyTuple_GET_ITEM(given, 1)) < 0)
-            return -1;
-        end_field(all, NESTED);
-        return 0;
+        return end_field(all, NESTED);
     }
     Inside *inside = &all->inside;
     int done = read_inside(inside, given, (Py_ssize_t)all->levels, (Py_ssize_t)all->enumerated);
@@ -253,7 +269,8 @@ static int add_inside(Analysis *all, PyObject *given, PyObject *read)
     for (Py_ssize_t at = 0; at < inside->names.used; at++)
         if (add_piece(all, inside->names.at[at], end) < 0)
             return -1;
-    end_field(all, PARAMETERS);
+    if (end_field(all, PARAMETERS) < 0)
+        return -1;
     size_t room = all->nested;
     for (Py_ssize_t at = 0; at < inside->words.used; at++) {
         Piece piece = inside->words.at[at];
@@ -265,8 +282,7 @@ static int add_inside(Analysis *all, PyObject *given, PyObject *read)
         if (add_piece(all, piece, own ? inside->plain + inside->plain_used : end) < 0)
             return -1;
     }
-    end_field(all, NESTED);
-    return 0;
+    return end_field(all, NESTED);
 }
 
 /* The end of a document: its terms with the codes of their impacts; how many there are, or -1 with an error set. */
@@ -298,15 +314,12 @@ static int64_t add_document(Analysis *all, PyObject *document, PyObject *read)
         PyErr_SetString(PyExc_TypeError, "a document is a tuple of its parts");
         return -1;
     }
-    for (int part = LEAF; part <= SAID; part++) {
-        if (add_text(all, PyTuple_GET_ITEM(document, part)) < 0)
+    for (int part = LEAF; part <= SAID; part++)
+        if (add_text(all, PyTuple_GET_ITEM(document, part)) < 0 || end_field(all, part - LEAF) < 0)
             return -1;
-        end_field(all, part - LEAF);
-    }
     if (add_inside(all, PyTuple_GET_ITEM(document, INSIDE), read) < 0
-        || add_texts(all, PyTuple_GET_ITEM(document, ALSO)) < 0)
+        || add_texts(all, PyTuple_GET_ITEM(document, ALSO)) < 0 || end_field(all, ALIASES) < 0)
         return -1;
-    end_field(all, ALIASES);
     return end_document(all);
 }
 

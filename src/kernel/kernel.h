@@ -20,6 +20,12 @@
 #error "floats are not computed in their own width here: sums would be other bits"
 #endif
 
+#if defined(__GNUC__) || defined(__clang__)
+#define FETCH(address) __builtin_prefetch(address)
+#else
+#define FETCH(address) ((void)(address))
+#endif
+
 /* A row of addresses that grows. */
 typedef struct {
     void **at;
@@ -103,10 +109,19 @@ static inline uint32_t hash_end(uint32_t hash, Py_ssize_t letters) { return !let
 
 typedef struct Runs Runs;
 
+/* A run that somebody has met in a text, and where the memo has it, if it has. */
+typedef struct {
+    const char *run;
+    size_t size;
+    uint64_t hash, head; /* no hash: it is not to be had from the memo */
+} Met;
+
+/* Meets a run, and has its place fetched. Behind `end` nothing can be read. */
+void meet_run(const Runs *held, Met *met, const char *run, size_t size, const char *end);
+
 /* The terms of a run, by way of the memo: how many, and where their numbers are until the next call; -1 with an error
-   set, -2 if the memo has no room for the run. Behind `end` nothing can be read. */
-int terms_of_run(Runs *held, PyObject *vocabulary, const char *run, size_t size, const char *end, size_t most,
-                 const int32_t **numbers);
+   set, -2 if the memo has no room for the run. */
+int terms_of_run(Runs *held, PyObject *vocabulary, const Met *met, size_t most, const int32_t **numbers);
 
 /* A few short words to be looked for. */
 #define WORDS "toolcrib.words"

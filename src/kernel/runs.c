@@ -213,31 +213,32 @@ static Place *add_place(Runs *held, PyObject *vocabulary, Place wanted, const ch
     return place;
 }
 
-/* The place of a run behind which fewer than eight bytes can be read. */
-static Place *place_of_last(Runs *held, PyObject *vocabulary, const char *run, size_t size, size_t most)
+void meet_run(const Runs *held, Met *met, const char *run, size_t size, const char *end)
 {
-    char last[WORD_MAX + 8] = {0};
-    if (size > WORD_MAX)
-        return NULL;
-    memcpy(last, run, size);
-    Place wanted = {.hash = hash_of(held, last, size), .head = letters_at(last, size), .size = (uint32_t)size};
-    Place *place = place_of(held, wanted.hash, wanted.head, run, size);
-    return place && place->hash ? place : add_place(held, vocabulary, wanted, run, most);
+    *met = (Met){.run = run, .size = size};
+    if ((size_t)(end - run) >= size + 8) {
+        met->hash = hash_of(held, run, size);
+        met->head = letters_at(run, size);
+    }
+    else if (size <= WORD_MAX) {
+        char last[WORD_MAX + 8] = {0};
+        memcpy(last, run, size);
+        met->hash = hash_of(held, last, size);
+        met->head = letters_at(last, size);
+    }
+    if (held->room)
+        FETCH(&held->places[(met->hash >> 1) & (held->room - 1)]);
 }
 
-int terms_of_run(Runs *held, PyObject *vocabulary, const char *run, size_t size, const char *end, size_t most,
-                 const int32_t **numbers)
+int terms_of_run(Runs *held, PyObject *vocabulary, const Met *met, size_t most, const int32_t **numbers)
 {
-    Place *place;
-    if ((size_t)(end - run) < size + 8)
-        place = place_of_last(held, vocabulary, run, size, most);
-    else if (size > UINT32_MAX / 4)
-        place = NULL;
-    else {
-        Place wanted = {.hash = hash_of(held, run, size), .head = letters_at(run, size), .size = (uint32_t)size};
-        place = place_of(held, wanted.hash, wanted.head, run, size);
-        if (!place || !place->hash)
-            place = add_place(held, vocabulary, wanted, run, most);
+    Place *place = NULL;
+    if (met->hash && met->size <= UINT32_MAX / 4) {
+        place = place_of(held, met->hash, met->head, met->run, met->size);
+        if (!place || !place->hash) {
+            Place wanted = {.hash = met->hash, .head = met->head, .size = (uint32_t)met->size};
+            place = add_place(held, vocabulary, wanted, met->run, most);
+        }
     }
     if (!place)
         return PyErr_Occurred() ? -1 : -2;
