@@ -129,7 +129,7 @@ int terms_of_run(Runs *held, PyObject *vocabulary, const Met *met, size_t most, 
 #define WATCHED_CHARS 24
 
 typedef struct {
-    uint32_t sizes[256]; /* by first letter, which lengths there are */
+    uint32_t sizes[1024]; /* by the first two letters, which lengths there are */
     int used;
     struct {
         char letters[WATCHED_CHARS];

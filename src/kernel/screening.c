@@ -7,6 +7,9 @@ static void free_watched(PyObject *capsule)
     PyMem_Free(PyCapsule_GetPointer(capsule, WORDS));
 }
 
+/* The first two letters of a word, whatever their case; what is no letter may be taken for one. */
+static size_t pair_of(const char *word, size_t size) { return (size_t)(word[0] & 31) << 5 | (size_t)(word[size > 1] & 31); }
+
 /* words(words) -> a few short words to be looked for. */
 PyObject *words(PyObject *module, PyObject *given)
 {
@@ -21,7 +24,7 @@ PyObject *words(PyObject *module, PyObject *given)
         }
         memcpy(watched->words[watched->used].letters, PyBytes_AS_STRING(word), (size_t)size);
         watched->words[watched->used++].size = (int)size;
-        watched->sizes[(unsigned char)*PyBytes_AS_STRING(word)] |= 1u << size;
+        watched->sizes[pair_of(PyBytes_AS_STRING(word), (size_t)size)] |= 1u << size;
     }
     Py_XDECREF(list);
     if (!watched && !PyErr_Occurred())
@@ -34,7 +37,7 @@ PyObject *words(PyObject *module, PyObject *given)
 
 int is_one_of(const Watched *watched, const char *word, size_t size)
 {
-    if (!size || size > WATCHED_CHARS || !(watched->sizes[(unsigned char)*word] >> size & 1))
+    if (!size || size > WATCHED_CHARS || !(watched->sizes[pair_of(word, size)] >> size & 1))
         return 0;
     for (int which = 0; which < watched->used; which++)
         if (watched->words[which].size == (int)size && watched->words[which].letters[0] == *word
@@ -46,7 +49,7 @@ int is_one_of(const Watched *watched, const char *word, size_t size)
 static int is_watched(const Watched *watched, const char *word, size_t size)
 {
     char lower[WATCHED_CHARS];
-    if (size > WATCHED_CHARS || !(watched->sizes[(unsigned char)lower_of(*word)] >> size & 1))
+    if (size > WATCHED_CHARS || !(watched->sizes[pair_of(word, size)] >> size & 1))
         return 0;
     for (size_t at = 0; at < size; at++)
         lower[at] = lower_of(word[at]);
