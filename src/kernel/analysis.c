@@ -140,14 +140,8 @@ static int add_met(Analysis *all)
 /* The runs of an ASCII text, which has to stay until they are added. Behind `end` nothing can be read. */
 static int add_ascii(Analysis *all, const char *text, size_t size, const char *end)
 {
-    for (const char *at = text, *stop = text + size, *run; at < stop;) {
-        if (!is_wordly(*at)) {
-            at++;
-            continue;
-        }
-        for (run = at++; at < stop && is_wordly(*at);)
-            at++;
-        meet_run(all->held, &all->met[all->met_used++], run, (size_t)(at - run), end);
+    for (const char *stop = text + size; text < stop;) {
+        text = meet_runs(all->held, text, stop, end, all->met, &all->met_used, MET);
         if (all->met_used == MET && add_met(all) < 0)
             return -1;
     }
@@ -183,25 +177,23 @@ static int add_text(Analysis *all, PyObject *text)
     return add_ascii(all, all->blanked, size, all->blanked + size);
 }
 
-static int add_piece(Analysis *all, Piece piece, const char *end)
-{
-    for (Py_ssize_t at = 0; at < piece.size; at++)
-        if ((unsigned char)piece.start[at] >= 0x80) {
-            PyObject *text = PyUnicode_DecodeUTF8(piece.start, piece.size, NULL);
-            int done = text ? add_text(all, text) : -1;
-            Py_XDECREF(text);
-            return done;
-        }
-    return add_ascii(all, piece.start, (size_t)piece.size, end);
-}
-
-/* Characters, not bytes. */
+/* Characters of a piece, not bytes: fewer where it is not ASCII. */
 static size_t length_of(Piece piece)
 {
     size_t length = 0;
     for (Py_ssize_t at = 0; at < piece.size; at++)
         length += ((unsigned char)piece.start[at] & 0xC0) != 0x80;
     return length;
+}
+
+static int add_piece(Analysis *all, Piece piece, size_t length, const char *end)
+{
+    if (length == (size_t)piece.size)
+        return add_ascii(all, piece.start, length, end);
+    PyObject *text = PyUnicode_DecodeUTF8(piece.start, piece.size, NULL);
+    int done = text ? add_text(all, text) : -1;
+    Py_XDECREF(text);
+    return done;
 }
 
 /* The end of a field: what its terms are worth. */
@@ -267,7 +259,7 @@ static int add_inside(Analysis *all, PyObject *given, PyObject *read)
     }
     const char *end = PyBytes_AS_STRING(given) + PyBytes_GET_SIZE(given);
     for (Py_ssize_t at = 0; at < inside->names.used; at++)
-        if (add_piece(all, inside->names.at[at], end) < 0)
+        if (add_piece(all, inside->names.at[at], length_of(inside->names.at[at]), end) < 0)
             return -1;
     if (end_field(all, PARAMETERS) < 0)
         return -1;
@@ -279,7 +271,7 @@ static int add_inside(Analysis *all, PyObject *given, PyObject *read)
             break;
         room -= length + 1;
         int own = (uintptr_t)piece.start - (uintptr_t)inside->plain < inside->plain_used;
-        if (add_piece(all, piece, own ? inside->plain + inside->plain_used : end) < 0)
+        if (add_piece(all, piece, length, own ? inside->plain + inside->plain_used : end) < 0)
             return -1;
     }
     return end_field(all, NESTED);

@@ -72,6 +72,19 @@ static inline int is_digit(char c) { return is_a(DIGIT, c); }
 static inline int is_wordly(char c) { return is_a(LOWER | UPPER | DIGIT, c); }
 static inline char lower_of(char c) { return is_upper(c) ? (char)(c + 32) : c; }
 
+/* The place of the lowest bit that is set. */
+static inline int lowest(uint64_t bits)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    return __builtin_ctzll(bits);
+#else
+    int place = 0;
+    for (; !(bits & 1); bits >>= 1)
+        place++;
+    return place;
+#endif
+}
+
 #define WORD_MAX 256 /* characters, more than a term may have */
 
 /* The characters of an ASCII text; NULL for any other object. */
@@ -116,8 +129,10 @@ typedef struct {
     uint64_t hash, head; /* no hash: it is not to be had from the memo */
 } Met;
 
-/* Meets a run, and has its place fetched. Behind `end` nothing can be read. */
-void meet_run(const Runs *held, Met *met, const char *run, size_t size, const char *end);
+/* Meets the runs of an ASCII text up to `stop`, and has their places fetched: where it ended, at the latest when there are
+   so many. Behind `end` nothing can be read. */
+const char *meet_runs(const Runs *held, const char *at, const char *stop, const char *end, Met *met, size_t *used,
+                      size_t most);
 
 /* The terms of a run, by way of the memo: how many, and where their numbers are until the next call; -1 with an error
    set, -2 if the memo has no room for the run. */

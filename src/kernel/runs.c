@@ -213,21 +213,58 @@ static Place *add_place(Runs *held, PyObject *vocabulary, Place wanted, const ch
     return place;
 }
 
-void meet_run(const Runs *held, Met *met, const char *run, size_t size, const char *end)
+/* Where the run that begins here ends. */
+static inline const char *end_of_run(const char *at, const char *stop, const char *end)
 {
-    *met = (Met){.run = run, .size = size};
-    if ((size_t)(end - run) >= size + 8) {
-        met->hash = hash_of(held, run, size);
-        met->head = letters_at(run, size);
+#if PY_LITTLE_ENDIAN
+    const uint64_t ones = ~(uint64_t)0 / 255, tops = ones << 7;
+    for (uint64_t eight; end - at >= 8 && at < stop; at += 8) {
+        memcpy(&eight, at, 8);
+        eight &= ~tops; /* what is not ASCII stands behind the text */
+        /* The highest bit of a byte says whether it is at least the first, and then whether it is beyond the last. */
+        const uint64_t lower = eight | ones << 5;
+        const uint64_t letters = (lower + ones * (128 - 'a')) & ~(lower + ones * (127 - 'z'));
+        const uint64_t digits = (eight + ones * (128 - '0')) & ~(eight + ones * (127 - '9'));
+        const uint64_t others = ~(letters | digits) & tops;
+        if (others) {
+            at += lowest(others) / 8;
+            return at < stop ? at : stop;
+        }
     }
-    else if (size <= WORD_MAX) {
-        char last[WORD_MAX + 8] = {0};
-        memcpy(last, run, size);
-        met->hash = hash_of(held, last, size);
-        met->head = letters_at(last, size);
+#endif
+    while (at < stop && is_wordly(*at))
+        at++;
+    return at < stop ? at : stop;
+}
+
+const char *meet_runs(const Runs *held, const char *at, const char *stop, const char *end, Met *met, size_t *used,
+                      size_t most)
+{
+    while (*used < most) {
+        while (at < stop && !is_wordly(*at))
+            at++;
+        if (at == stop)
+            break;
+        const char *run = at;
+        at = end_of_run(at, stop, end);
+        Met *each = &met[(*used)++];
+        each->run = run;
+        each->size = (size_t)(at - run);
+        each->hash = each->head = 0;
+        if (end - at >= 8) {
+            each->hash = hash_of(held, run, each->size);
+            each->head = letters_at(run, each->size);
+        }
+        else if (each->size <= WORD_MAX) {
+            char last[WORD_MAX + 8] = {0};
+            memcpy(last, run, each->size);
+            each->hash = hash_of(held, last, each->size);
+            each->head = letters_at(last, each->size);
+        }
+        if (held->room)
+            FETCH(&held->places[(each->hash >> 1) & (held->room - 1)]);
     }
-    if (held->room)
-        FETCH(&held->places[(met->hash >> 1) & (held->room - 1)]);
+    return at;
 }
 
 int terms_of_run(Runs *held, PyObject *vocabulary, const Met *met, size_t most, const int32_t **numbers)

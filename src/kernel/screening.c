@@ -109,18 +109,6 @@ static Bits bits_of(const unsigned char *at)
     return bits;
 }
 
-static int lowest(uint64_t bits)
-{
-#if defined(__GNUC__) || defined(__clang__)
-    return __builtin_ctzll(bits);
-#else
-    int place = 0;
-    for (; !(bits & 1); bits >>= 1)
-        place++;
-    return place;
-#endif
-}
-
 /* Whether every word that ends in a stretch is none of the watched. `since` is where the last one began, if it goes on. */
 static int passes(const Watched *watched, uint64_t bits, const char *at, const char **since)
 {
