@@ -368,21 +368,67 @@ def test_a_text_has_the_same_terms(words: str) -> None:
     assert text.terms(OddText(words)) == expected
 
 
+def numbered(words: Any) -> Any:
+    """The kernel's vocabulary of these words."""
+    assert kernel is not None
+    vocabulary = kernel.vocabulary(7)
+    for word in words:
+        vocabulary.setdefault(word, len(vocabulary))
+    return vocabulary
+
+
+TERMS = st.text(st.sampled_from("abé日z1\0\ud800"), max_size=20)
+
+
+@compiled
+@thorough
+@given(st.lists(TERMS, max_size=40), st.lists(TERMS, max_size=8))
+@example([f"{'x' * (number % 30)}{number}" for number in range(5_000)], ["x1", "x31"])
+def test_a_vocabulary_is_as_much_of_a_dictionary_as_is_used_of_one(known: list[str], asked: list[str]) -> None:
+    reference: dict[str, int] = {}
+    vocabulary = numbered(())
+    for word in known:
+        if word.isascii() or "\ud800" not in word:
+            assert vocabulary.setdefault(word, len(vocabulary)) == reference.setdefault(word, len(reference))
+        else:
+            with pytest.raises(UnicodeEncodeError):
+                vocabulary.setdefault(word, len(vocabulary))
+    assert len(vocabulary) == len(reference)
+    assert list(vocabulary) == list(reference)
+    assert list(reversed(vocabulary)) == list(reversed(reference))
+    for word in (*known, *asked, 7):
+        assert vocabulary.get(word) == reference.get(word)
+        assert (word in vocabulary) == (word in reference)
+        if word in reference:
+            assert vocabulary[word] == reference[word]
+        else:
+            with pytest.raises(KeyError):
+                vocabulary[word]
+
+
+@compiled
+def test_a_number_that_is_not_the_next_one_is_refused() -> None:
+    vocabulary = numbered(["a"])
+    assert vocabulary.setdefault("a", 5) == 0
+    for wrong in (("b", 0), ("b", 2), ("b", -1), ("b",), (7, 1), ("b", "1")):
+        with pytest.raises((TypeError, ValueError)):
+            vocabulary.setdefault(*wrong)
+    assert list(vocabulary) == ["a"]
+
+
 @compiled
 @thorough
 @given(st.lists(FORMS, max_size=12, unique=True), st.lists(FORMS | st.just("née"), min_size=1, max_size=6))
 def test_families_and_words_put_together_are_the_same(known: list[str], asked: list[str]) -> None:
-    vocabulary = {word: number * 300 for number, word in enumerate(known)}
-
-    def told() -> Any:
+    def told(vocabulary: Any) -> Any:
         held = families.Families(vocabulary)
         keys = [text.family(word) for word in (*known, *asked)]
         return [held.numbers(key) for key in keys], [held.possible(asked) for _ in range(3)], [*map(held.lack, keys)]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(families, "kernel", None)
-        expected = told()
-    assert told() == expected
+        expected = told({word: number for number, word in enumerate(known)})
+    assert told(numbered(known)) == expected
 
 
 WEIGHTS = st.floats(0.001, 20.0)
@@ -544,7 +590,7 @@ def analysed(batches: list[list[Any]], weights: Any = None) -> Any:
         told.append([sorted(pairs[end - size : end]) for end, size in zip(ends, held.sizes.tolist(), strict=True)])
         told.append([(part.dtype, part.tobytes()) for part in (held.sizes, held.names)])
         told.append([part.dtype for part in (held.terms, held.codes)])
-    return told, list(analyser.vocabulary.items())
+    return told, list(analyser.vocabulary)
 
 
 def analysed_by_the_reference(batches: list[list[Any]], weights: Any = None) -> Any:
@@ -588,7 +634,7 @@ def test_runs_that_somebody_made_collide_stay_with_python_and_get_their_codes() 
     assert kernel is not None
     colliding = [run for number in range(60_000) if place_of(run := b"w%d" % number) == 500]
     assert len(colliding) > 40
-    memo, asked, vocabulary = kernel.runs(0), list[str](), dict[str, int]()
+    memo, asked, vocabulary = kernel.runs(0), list[str](), kernel.vocabulary(0)
 
     def odd(run: str) -> list[tuple[int, ...]]:
         asked.append(run)
@@ -868,22 +914,22 @@ def test_documents_that_are_none_are_refused_and_so_are_numbers_that_no_term_has
         (*good[:4], ("", ""), ()), (*good[:4], ((), b""), ()), (*good[:4], ((7,), ""), ()), (*good[:5], "also"), (*good[:5], (None,)),
     ):  # fmt: skip
         with pytest.raises(TypeError):
-            kernel.analyse(kernel.runs(1), {}, len, len, [document], SHAPE, bounds)
+            kernel.analyse(kernel.runs(1), numbered(()), len, len, [document], SHAPE, bounds)
     odd, bad = ("k", "né", "", "", ((), ""), ()), ("k", "", "", "", b"[]", ())
     for numbers in ([(1,)], [(-1,)], [("a",)], [[0]], (), None, [(1 << 70,)]):
         with pytest.raises((TypeError, ValueError, OverflowError)):
-            kernel.analyse(kernel.runs(1), {"a": 0}, lambda text, told=numbers: told, len, [odd], SHAPE, bounds)
+            kernel.analyse(kernel.runs(1), numbered(["a"]), lambda text, told=numbers: told, len, [odd], SHAPE, bounds)
     for inside in (None, 7, (), ((), 7)):
         with pytest.raises(TypeError):
-            kernel.analyse(kernel.runs(1), {}, len, lambda schema, told=inside: told, [bad], SHAPE, bounds)
+            kernel.analyse(kernel.runs(1), numbered(()), len, lambda schema, told=inside: told, [bad], SHAPE, bounds)
     for shape in (SHAPE[:9], SHAPE.astype(np.float32), shifted(SHAPE), [1.0]):
         with pytest.raises((TypeError, ValueError)):
-            kernel.analyse(kernel.runs(1), {}, len, len, [good], shape, bounds)
+            kernel.analyse(kernel.runs(1), numbered(()), len, len, [good], shape, bounds)
     for wrong in ((0, *bounds[1:]), (1_000, *bounds[1:]), (64, 400), (64, -1, 9, 6, 20), (64, 400, 9, 1 << 40, 20)):
         with pytest.raises((TypeError, ValueError, OverflowError)):
-            kernel.analyse(kernel.runs(1), {}, len, len, [good], SHAPE, wrong)
-    with pytest.raises(ValueError, match="number"):
-        kernel.analyse(kernel.runs(1), {"leaf": 7}, len, len, [good], SHAPE, bounds)
+            kernel.analyse(kernel.runs(1), numbered(()), len, len, [good], SHAPE, wrong)
+    with pytest.raises(TypeError):
+        kernel.analyse(kernel.runs(1), {"leaf": 0}, len, len, [good], SHAPE, bounds)
 
 
 @compiled
@@ -1079,12 +1125,12 @@ def test_a_whole_search_gives_the_same_with_the_kernel_and_without() -> None:
 def test_searching_leaks_nothing() -> None:
     assert kernel is not None
     word = "".join(("some", "words", "here"))
-    vocabulary = {word: 1_000_001, word + "s": 1_000_002}
+    vocabulary = numbered([word, word + "s"])
     array = np.ones(50, dtype=np.float32)
     schema = orjson.dumps(
         {"properties": {word: {"type": "string", "description": "né", "enum": ["a"]}, "b": {"type": "null"}}}
     )
-    before = sys.getrefcount(word), sys.getrefcount(vocabulary[word]), sys.getrefcount(array)
+    before = sys.getrefcount(word), sys.getrefcount(vocabulary), sys.getrefcount(array)
     held, segment, watched = 0, None, None
     tracemalloc.start()
     try:
@@ -1121,10 +1167,10 @@ def test_searching_leaks_nothing() -> None:
             given = [(word, f"{word} {word}X{turn} w{turn}", "né", "a — b", each, (word,)) for each in (schema, b"[]")]
             bounds = 64, 400, 2_000, 6, 20
             kernel.analyse(
-                kernel.runs(turn), {word: 0}, lambda text: [(0,)], documents.read_inside, given, SHAPE, bounds
+                kernel.runs(turn), numbered([word]), lambda text: [(0,)], documents.read_inside, given, SHAPE, bounds
             )
             with suppress(TypeError):
-                kernel.analyse(kernel.runs(turn), {word: 0}, len, documents.read_inside, given, SHAPE, bounds)
+                kernel.analyse(kernel.runs(turn), numbered([word]), len, documents.read_inside, given, SHAPE, bounds)
             kernel.name_hashes(given)
             segment = kernel.postings(
                 50,
@@ -1150,7 +1196,7 @@ def test_searching_leaks_nothing() -> None:
         assert tracemalloc.get_traced_memory()[0] - held < 2_000
     finally:
         tracemalloc.stop()
-    assert (sys.getrefcount(word), sys.getrefcount(vocabulary[word]), sys.getrefcount(array)) == before
+    assert (sys.getrefcount(word), sys.getrefcount(vocabulary), sys.getrefcount(array)) == before
 
 
 def in_fresh_process(script: str, **environ: str) -> str:
@@ -1191,10 +1237,12 @@ text = " ".join(f"fooBar{number} w{number} {'q' * number}" for number in range(6
 escaped = orjson.dumps({"properties": {"a": {"description": "one\\ntwo"}}})
 given = [("k", text, "né", "a \u2014 b", each, ("also",)) for each in (schema, escaped)]
 bounds, sizes, terms, codes = (64, 400, 2_000, 6, 20), np.array([9, 0]), np.arange(9, dtype=np.int32), np.zeros(9, np.uint8)
-vocabulary, watched, seed = {"walk": 1, "walks": 2}, [b"not", b"type"], hash("seed")
+vocabulary, watched, seed = kernel.vocabulary(1), [b"not", b"type"], hash("seed")
+for number, word in enumerate(("walk", "walks")):
+    vocabulary.setdefault(word, number)
 encode, odd = lambda given: -7, lambda text: [(0,)]
 # Functions and growing dictionaries are made before: some Pythons end with the memory that these ask for.
-numbered = {}
+numbered = kernel.vocabulary(seed)
 kernel.analyse(kernel.runs(seed), numbered, odd, len, given, shape, bounds)
 calls = [
     lambda: kernel.keep(values, encode, 1 << 18),
@@ -1203,6 +1251,7 @@ calls = [
     lambda: kernel.halves("someswords", (3, 5), None),
     lambda: kernel.forms(vocabulary, "walk"),
     lambda: kernel.words(watched),
+    lambda: kernel.vocabulary(seed).setdefault("term", 0),
     lambda: kernel.inside(schema, 6, 20),
     lambda: kernel.canonical(b"head", schema, 64),
     lambda: kernel.items(b"[1," + schema + b"]"),
@@ -1253,7 +1302,7 @@ print("all", len(calls))
 def test_memory_that_runs_out_anywhere_is_an_error_that_leaks_nothing() -> None:
     if not hasattr(pytest.importorskip("_testcapi"), "set_nomemory"):
         pytest.skip("this Python cannot pretend that its memory runs out")
-    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == f"all {19 if WAYS else 17}"
+    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == f"all {20 if WAYS else 18}"
 
 
 def test_a_kernel_of_other_sources_is_not_used() -> None:

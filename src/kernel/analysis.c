@@ -21,7 +21,8 @@ typedef struct {
 
 typedef struct {
     Runs *held;
-    PyObject *vocabulary, *odd;
+    Vocabulary *vocabulary;
+    PyObject *odd;
     Met met[MET];
     size_t met_used;
     size_t longest, runs, nested, levels, enumerated; /* bounds */
@@ -95,7 +96,7 @@ static int add_odd(Analysis *all, PyObject *text)
             PyErr_SetString(PyExc_TypeError, "the terms of a run are a tuple");
         for (Py_ssize_t at = 0; !failed && all->read < all->runs && at < PyTuple_GET_SIZE(numbers); at++) {
             long number = PyLong_AsLong(PyTuple_GET_ITEM(numbers, at));
-            if (number < 0 || number >= PyDict_GET_SIZE(all->vocabulary)) {
+            if (number < 0 || (size_t)number >= term_count(all->vocabulary)) {
                 if (!PyErr_Occurred())
                     PyErr_SetString(PyExc_ValueError, "a term has no number");
                 failed = 1;
@@ -120,10 +121,15 @@ static int add_run_alone(Analysis *all, const char *run, size_t size)
 /* The terms of the runs that were met. */
 static int add_met(Analysis *all)
 {
-    for (const Met *met = all->met, *last = met + all->met_used; met < last; met++) {
-        const int32_t *numbers;
-        int count = terms_of_run(all->held, all->vocabulary, met, all->longest, &numbers);
-        if (count == -1 || (count == -2 && add_run_alone(all, met->run, met->size) < 0))
+    const Met *last = all->met + all->met_used;
+    for (const Met *met = all->met; met < last; met++)
+        if (met->plain)
+            fetch_term(all->vocabulary, met->hash);
+    for (const Met *met = all->met; met < last; met++) {
+        int32_t own = met->plain ? give_number(all->vocabulary, met->hash, met->run, met->size) : 0;
+        const int32_t *numbers = &own;
+        int count = met->plain ? 1 : terms_of_run(all->held, all->vocabulary, met, all->longest, &numbers);
+        if (own < 0 || count == -1 || (count == -2 && add_run_alone(all, met->run, met->size) < 0))
             return -1;
         if (count < 0)
             continue;
@@ -141,7 +147,7 @@ static int add_met(Analysis *all)
 static int add_ascii(Analysis *all, const char *text, size_t size, const char *end)
 {
     for (const char *stop = text + size; text < stop;) {
-        text = meet_runs(all->held, text, stop, end, all->met, &all->met_used, MET);
+        text = meet_runs(all->held, all->vocabulary, text, stop, end, all->longest, all->met, &all->met_used, MET);
         if (all->met_used == MET && add_met(all) < 0)
             return -1;
     }
@@ -321,11 +327,11 @@ static int64_t add_document(Analysis *all, PyObject *document, PyObject *read)
    runs of a field, characters inside a schema, its levels, and values of an enumeration. */
 FAST(analyse)
 {
-    if (count != 7 || !PyDict_CheckExact(args[1]) || !PyList_CheckExact(args[4]) || !PyTuple_CheckExact(args[6])
+    if (count != 7 || !as_vocabulary(args[1]) || !PyList_CheckExact(args[4]) || !PyTuple_CheckExact(args[6])
         || PyTuple_GET_SIZE(args[6]) != 5)
         return PyErr_Format(PyExc_TypeError,
                             "analyse takes runs, a vocabulary, two functions, documents, weights and five bounds");
-    Analysis all = {.held = PyCapsule_GetPointer(args[0], RUNS), .vocabulary = args[1], .odd = args[2]};
+    Analysis all = {.held = PyCapsule_GetPointer(args[0], RUNS), .vocabulary = as_vocabulary(args[1]), .odd = args[2]};
     size_t *bounds[] = {&all.longest, &all.runs, &all.nested, &all.levels, &all.enumerated};
     for (int which = 0; !PyErr_Occurred() && which < 5; which++)
         *bounds[which] = PyLong_AsSize_t(PyTuple_GET_ITEM(args[6], which));

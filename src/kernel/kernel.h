@@ -117,7 +117,54 @@ int add_run(PyObject *found, const char *run, Py_ssize_t size);
 uint32_t hash_letters(uint32_t hash, const char *text, Py_ssize_t size, Py_ssize_t *letters);
 static inline uint32_t hash_end(uint32_t hash, Py_ssize_t letters) { return !letters ? 0 : ~hash ? ~hash : 1; }
 
-/* What runs of letters and digits stand for. */
+/* The letters from here on, at most eight, in one number. At least eight bytes can be read. */
+static inline uint64_t letters_at(const char *run, size_t size)
+{
+    uint64_t word;
+    memcpy(&word, run, sizeof word);
+    if (size < sizeof word) /* without what stands behind the run */
+#if PY_BIG_ENDIAN
+        word &= ~(~(uint64_t)0 >> (8 * size));
+#else
+        word &= ~(~(uint64_t)0 << (8 * size));
+#endif
+    return word;
+}
+
+/* A hash of letters, eight at a time; its lowest bit is set after all. */
+static inline uint64_t hash_start(uint64_t seed, size_t size) { return seed ^ (size * 0x9e3779b97f4a7c15u); }
+
+static inline uint64_t hash_step(uint64_t seed, uint64_t hash, uint64_t letters)
+{
+    hash = (hash ^ letters) * 0xd6e8feb86659fd93u;
+    hash ^= hash >> 32;
+    hash *= seed | 1;
+    return hash ^ hash >> 29;
+}
+
+/* Terms with their numbers. */
+typedef struct Vocabulary Vocabulary;
+extern PyTypeObject VOCABULARY;
+
+static inline Vocabulary *as_vocabulary(PyObject *given)
+{
+    return Py_IS_TYPE(given, &VOCABULARY) ? (Vocabulary *)given : NULL;
+}
+
+/* Have the place of a hash fetched, and then what stands there. */
+void fetch_place(const Vocabulary *held, uint64_t hash);
+void fetch_term(const Vocabulary *held, uint64_t hash);
+
+/* The number of a term, a new one if it has none; -1 with an error set. */
+int32_t give_number(Vocabulary *held, uint64_t hash, const char *letters, size_t size);
+int32_t number_term(Vocabulary *held, const char *letters, size_t size);
+
+/* The number of a term, or -1. */
+int32_t number_of(const Vocabulary *held, const char *letters, size_t size);
+
+size_t term_count(const Vocabulary *held);
+
+/* What runs of letters and digits stand for that are not plain words. */
 #define RUNS "toolcrib.runs"
 
 typedef struct Runs Runs;
@@ -126,17 +173,18 @@ typedef struct Runs Runs;
 typedef struct {
     const char *run;
     size_t size;
-    uint64_t hash, head; /* no hash: it is not to be had from the memo */
+    uint64_t hash; /* none: it is not to be had from the memo */
+    int plain;     /* it is its own only term */
 } Met;
 
 /* Meets the runs of an ASCII text up to `stop`, and has their places fetched: where it ended, at the latest when there are
-   so many. Behind `end` nothing can be read. */
-const char *meet_runs(const Runs *held, const char *at, const char *stop, const char *end, Met *met, size_t *used,
-                      size_t most);
+   so many. Behind `end` nothing can be read. Plain are runs of lower-case letters with no more than `longest` of them. */
+const char *meet_runs(const Runs *held, const Vocabulary *vocabulary, const char *at, const char *stop, const char *end,
+                      size_t longest, Met *met, size_t *used, size_t most);
 
-/* The terms of a run, by way of the memo: how many, and where their numbers are until the next call; -1 with an error
-   set, -2 if the memo has no room for the run. */
-int terms_of_run(Runs *held, PyObject *vocabulary, const Met *met, size_t most, const int32_t **numbers);
+/* The terms of a run that is not plain, by way of the memo: how many, and where their numbers are until the next call; -1
+   with an error set, -2 if the memo has no room for the run. */
+int terms_of_run(Runs *held, Vocabulary *vocabulary, const Met *met, size_t longest, const int32_t **numbers);
 
 /* A few short words to be looked for. */
 #define WORDS "toolcrib.words"
@@ -188,6 +236,7 @@ SINGLE(name_hash);
 SINGLE(name_hashes);
 SINGLE(run_count);
 SINGLE(words);
+SINGLE(vocabulary);
 SINGLE(plain);
 SINGLE(items);
 

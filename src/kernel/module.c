@@ -35,6 +35,7 @@ static PyMethodDef METHODS[] = {
     {"name_hashes", name_hashes, METH_O, NULL},
     {"run_count", run_count, METH_O, NULL},
     {"words", words, METH_O, NULL},
+    {"vocabulary", vocabulary, METH_O, NULL},
     {"plain", plain, METH_O, NULL},
     {"items", items, METH_O, NULL},
     {NULL, NULL, 0, NULL},
@@ -43,6 +44,8 @@ static PyMethodDef METHODS[] = {
 static int fill(PyObject *module)
 {
     fill_tables();
+    if (PyType_Ready(&VOCABULARY) < 0)
+        return -1;
     return PyModule_AddIntConstant(module, "INTERFACE", INTERFACE);
 }
 

@@ -21,6 +21,9 @@ class Watched:
 class Runs:
     """Runs with their codes; only to be handed back."""
 
+class Vocabulary(dict[str, int]):
+    """Terms with their numbers: as much of a dictionary as is used of one."""
+
 class Held:
     """The postings of a segment; only to be handed back."""
 
@@ -47,6 +50,7 @@ def inside(schema: bytes, levels: int, enumerated: int) -> tuple[list[str], list
 def signature(
     name: str, schema: bytes, known: Watched, simple: Watched, types: dict[str, str], most: int
 ) -> str | None: ...
+def vocabulary(seed: int) -> Vocabulary: ...
 def runs(seed: int) -> Runs: ...
 def run_count(runs: Runs) -> int: ...
 def analyse(
