@@ -58,7 +58,7 @@ static int grow(void **at, size_t *room, size_t least, size_t width)
 }
 
 /* One more occurrence of a term in this field. */
-static int add_term(Analysis *all, int32_t term)
+static int count_term(Analysis *all, int32_t term)
 {
     if ((size_t)term >= all->seen_room) {
         size_t before = all->seen_room;
@@ -96,13 +96,13 @@ static int add_odd(Analysis *all, PyObject *text)
             PyErr_SetString(PyExc_TypeError, "the terms of a run are a tuple");
         for (Py_ssize_t at = 0; !failed && all->read < all->runs && at < PyTuple_GET_SIZE(numbers); at++) {
             long number = PyLong_AsLong(PyTuple_GET_ITEM(numbers, at));
-            if (number < 0 || (size_t)number >= term_count(all->vocabulary)) {
+            if (number < 0 || (size_t)number >= all->vocabulary->used) {
                 if (!PyErr_Occurred())
                     PyErr_SetString(PyExc_ValueError, "a term has no number");
                 failed = 1;
             }
             else
-                failed = add_term(all, (int32_t)number) < 0;
+                failed = count_term(all, (int32_t)number) < 0;
         }
         all->read++;
     }
@@ -122,9 +122,10 @@ static int add_run_alone(Analysis *all, const char *run, size_t size)
 static int add_met(Analysis *all)
 {
     const Met *last = all->met + all->met_used;
-    for (const Met *met = all->met; met < last; met++)
+    const Vocabulary *known = all->vocabulary;
+    for (const Met *met = all->met; known->room && met < last; met++)
         if (met->plain)
-            fetch_term(all->vocabulary, met->hash);
+            FETCH(&known->terms[known->places[met->hash & (known->room - 1)]] - 1);
     for (const Met *met = all->met; met < last; met++) {
         int32_t own = met->plain ? give_number(all->vocabulary, met->hash, met->run, met->size) : 0;
         const int32_t *numbers = &own;
@@ -136,7 +137,7 @@ static int add_met(Analysis *all)
         /* Runs beyond the bound get their numbers, and count for nothing. */
         if (all->read++ < all->runs)
             for (int which = 0; which < count; which++)
-                if (add_term(all, numbers[which]) < 0)
+                if (count_term(all, numbers[which]) < 0)
                     return -1;
     }
     all->met_used = 0;

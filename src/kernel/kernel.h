@@ -131,7 +131,7 @@ static inline uint64_t letters_at(const char *run, size_t size)
     return word;
 }
 
-/* A hash of letters, eight at a time; its lowest bit is set after all. */
+/* A hash of letters, eight at a time. No step loses anything: up to eight letters the hash is as good as they are. */
 static inline uint64_t hash_start(uint64_t seed, size_t size) { return seed ^ (size * 0x9e3779b97f4a7c15u); }
 
 static inline uint64_t hash_step(uint64_t seed, uint64_t hash, uint64_t letters)
@@ -143,7 +143,22 @@ static inline uint64_t hash_step(uint64_t seed, uint64_t hash, uint64_t letters)
 }
 
 /* Terms with their numbers. */
-typedef struct Vocabulary Vocabulary;
+typedef struct {
+    uint64_t hash;
+    uint32_t start, size; /* of its letters */
+} Term;
+
+typedef struct {
+    PyObject_HEAD
+    uint64_t seed;
+    Term *terms; /* by number */
+    size_t used, terms_room;
+    uint32_t *places; /* by hash: a number, counted from 1; 0 is free */
+    size_t room;      /* a power of two, at least twice as many as are used */
+    char *letters;    /* in UTF-8 */
+    size_t letters_used, letters_room;
+} Vocabulary;
+
 extern PyTypeObject VOCABULARY;
 
 static inline Vocabulary *as_vocabulary(PyObject *given)
@@ -151,18 +166,32 @@ static inline Vocabulary *as_vocabulary(PyObject *given)
     return Py_IS_TYPE(given, &VOCABULARY) ? (Vocabulary *)given : NULL;
 }
 
-/* Have the place of a hash fetched, and then what stands there. */
-void fetch_place(const Vocabulary *held, uint64_t hash);
-void fetch_term(const Vocabulary *held, uint64_t hash);
+/* The place of a term, or the free one where it belongs. */
+static inline uint32_t *place_of_term(const Vocabulary *held, uint64_t hash, const char *letters, size_t size)
+{
+    for (uint64_t probe = hash;; probe++) {
+        uint32_t *place = &held->places[probe & (held->room - 1)];
+        const Term *term = &held->terms[*place - 1];
+        if (!*place
+            || (term->hash == hash && term->size == size
+                && (size <= 8 || !memcmp(held->letters + term->start, letters, size))))
+            return place;
+    }
+}
+
+/* Gives a new term its number; -1 with an error set. */
+int32_t add_term(Vocabulary *held, uint64_t hash, const char *letters, size_t size);
 
 /* The number of a term, a new one if it has none; -1 with an error set. */
-int32_t give_number(Vocabulary *held, uint64_t hash, const char *letters, size_t size);
+static inline int32_t give_number(Vocabulary *held, uint64_t hash, const char *letters, size_t size)
+{
+    uint32_t number = held->room ? *place_of_term(held, hash, letters, size) : 0;
+    return number ? (int32_t)number - 1 : add_term(held, hash, letters, size);
+}
+
+/* The same without its hash; and its number, or -1. */
 int32_t number_term(Vocabulary *held, const char *letters, size_t size);
-
-/* The number of a term, or -1. */
 int32_t number_of(const Vocabulary *held, const char *letters, size_t size);
-
-size_t term_count(const Vocabulary *held);
 
 /* What runs of letters and digits stand for that are not plain words. */
 #define RUNS "toolcrib.runs"

@@ -201,9 +201,9 @@ const char *meet_runs(const Runs *held, const Vocabulary *vocabulary, const char
                 memcpy(last, eight, left);
             hash = hash_step(held->seed, hash, letters_at(end - eight < 8 ? last : eight, left));
         }
-        each->hash = hash | 1;
-        if (each->plain)
-            fetch_place(vocabulary, each->hash);
+        each->hash = each->plain ? hash : hash | 1;
+        if (each->plain && vocabulary->room)
+            FETCH(&vocabulary->places[hash & (vocabulary->room - 1)]);
     }
     return at;
 }

@@ -3,45 +3,6 @@
 
 #include "kernel.h"
 
-typedef struct {
-    uint64_t hash;
-    uint32_t start, size; /* of its letters */
-} Term;
-
-struct Vocabulary {
-    PyObject_HEAD
-    uint64_t seed;
-    Term *terms; /* by number */
-    size_t used, terms_room;
-    uint32_t *places; /* by hash: a number, counted from 1; 0 is free */
-    size_t room;      /* a power of two, at least twice as many as are used */
-    char *letters;    /* in UTF-8 */
-    size_t letters_used, letters_room;
-};
-
-static inline uint32_t *place_of(const Vocabulary *held, uint64_t hash, const char *letters, size_t size)
-{
-    for (uint64_t probe = hash >> 1;; probe++) {
-        uint32_t *place = &held->places[probe & (held->room - 1)];
-        const Term *term = &held->terms[*place - 1];
-        if (!*place || (term->hash == hash && term->size == size && !memcmp(held->letters + term->start, letters, size)))
-            return place;
-    }
-}
-
-void fetch_place(const Vocabulary *held, uint64_t hash)
-{
-    if (held->room)
-        FETCH(&held->places[hash >> 1 & (held->room - 1)]);
-}
-
-void fetch_term(const Vocabulary *held, uint64_t hash)
-{
-    uint32_t number = held->room ? held->places[hash >> 1 & (held->room - 1)] : 0;
-    if (number)
-        FETCH(&held->terms[number - 1]);
-}
-
 /* Room for one more term of this size. */
 static int grow_vocabulary(Vocabulary *held, size_t size)
 {
@@ -68,7 +29,7 @@ static int grow_vocabulary(Vocabulary *held, size_t size)
     if (!places)
         return -1;
     for (size_t number = 0; number < held->used; number++) {
-        uint64_t probe = held->terms[number].hash >> 1;
+        uint64_t probe = held->terms[number].hash;
         while (places[probe & (room - 1)])
             probe++;
         places[probe & (room - 1)] = (uint32_t)number + 1;
@@ -79,11 +40,8 @@ static int grow_vocabulary(Vocabulary *held, size_t size)
     return 0;
 }
 
-int32_t give_number(Vocabulary *held, uint64_t hash, const char *letters, size_t size)
+int32_t add_term(Vocabulary *held, uint64_t hash, const char *letters, size_t size)
 {
-    uint32_t *place = held->room ? place_of(held, hash, letters, size) : NULL;
-    if (place && *place)
-        return (int32_t)(*place - 1);
     if (grow_vocabulary(held, size) < 0) {
         PyErr_NoMemory();
         return -1;
@@ -91,7 +49,7 @@ int32_t give_number(Vocabulary *held, uint64_t hash, const char *letters, size_t
     memcpy(held->letters + held->letters_used, letters, size);
     held->terms[held->used] = (Term){hash, (uint32_t)held->letters_used, (uint32_t)size};
     held->letters_used += size;
-    *place_of(held, hash, letters, size) = (uint32_t)++held->used;
+    *place_of_term(held, hash, letters, size) = (uint32_t)++held->used;
     return (int32_t)held->used - 1;
 }
 
@@ -104,20 +62,18 @@ static uint64_t hash_alone(const Vocabulary *held, const char *letters, size_t s
     for (size_t at = 0; at < whole; at += 8)
         hash = hash_step(held->seed, hash, letters_at(letters + at, 8));
     memcpy(last, letters + whole, size - whole);
-    return (whole < size ? hash_step(held->seed, hash, letters_at(last, size - whole)) : hash) | 1;
+    return whole < size ? hash_step(held->seed, hash, letters_at(last, size - whole)) : hash;
 }
 
 int32_t number_of(const Vocabulary *held, const char *letters, size_t size)
 {
-    return held->room ? (int32_t)*place_of(held, hash_alone(held, letters, size), letters, size) - 1 : -1;
+    return held->room ? (int32_t)*place_of_term(held, hash_alone(held, letters, size), letters, size) - 1 : -1;
 }
 
 int32_t number_term(Vocabulary *held, const char *letters, size_t size)
 {
     return give_number(held, hash_alone(held, letters, size), letters, size);
 }
-
-size_t term_count(const Vocabulary *held) { return held->used; }
 
 /* What Python sees of it. */
 
