@@ -132,9 +132,15 @@ static PyObject *tell(PyObject *raw, Piece whole, const Definition *read, const 
         Py_ssize_t chars = read->chat ? count_chars(whole) - PyUnicode_GET_LENGTH(name)
                                       : count_chars(found[SCHEMA]) + (words.start ? count_chars(words) : 2);
         PyObject *kept = raw ? Py_NewRef(raw) : PyBytes_FromStringAndSize(whole.start, whole.size);
-        if (kept)
-            result = Py_BuildValue("NOOOy#y#n", kept, read->chat ? Py_True : Py_False, name, description,
-                                   found[SCHEMA].start, found[SCHEMA].size, said.start, said.size, chars);
+        PyObject *schema = PyBytes_FromStringAndSize(found[SCHEMA].start, found[SCHEMA].size);
+        PyObject *annotations = said.start ? PyBytes_FromStringAndSize(said.start, said.size) : Py_NewRef(Py_None);
+        PyObject *number = PyLong_FromSsize_t(chars);
+        if (kept && schema && annotations && number)
+            result = PyTuple_Pack(7, kept, read->chat ? Py_True : Py_False, name, description, schema, annotations, number);
+        Py_XDECREF(kept);
+        Py_XDECREF(schema);
+        Py_XDECREF(annotations);
+        Py_XDECREF(number);
     }
     Py_XDECREF(name);
     Py_XDECREF(description);

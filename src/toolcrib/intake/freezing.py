@@ -80,8 +80,8 @@ def freeze_tool(
     read = None
     if kernel is not None and (plain or kernel.plain(definition)):
         told = kernel.read_tool(encoded, *_BOUNDS)
-        read = _said(told) if told is not None and dialect in {None, _shape(told)} else None
-    if read is None:
+        read = _said(told) if told is not None else None
+    if read is None or dialect not in {None, read[0]}:
         read = _read_values(definition, encoded, dialect)
     shape, leaf, description, schema, known, chars = read
     if len(description) > DESCRIPTION_MAX_CHARS:
@@ -114,28 +114,28 @@ def freeze_plain(encoded: bytes, toolsets: Sequence[str], *, origin: Origin) -> 
     found = kernel.read_tools(encoded, *_BOUNDS, EXPOSED_NAME_MAX_CHARS)
     if found is None:
         return None
-    return [
-        told if isinstance(told, bytes) else _plain_tool(told, toolset, origin)
-        for told, toolset in zip(found, toolsets, strict=True)
-    ]
-
-
-def _plain_tool(told: "Told", toolset: str, origin: Origin) -> Tool:
-    """The tool of a definition whose name can be shown as it is."""
-    shape, name, description, schema, traits, chars = _said(told)
-    return Tool(
-        name=ToolName(name),
-        toolset=ToolsetName(toolset),
-        origin=origin,
-        leaf=name,
-        description=description,
-        schema=schema,
-        raw=told[0],
-        dialect=shape,
-        traits=traits,
-        aliases=(),
-        chars=chars + len(name),
-    )
+    tools: list[Tool | bytes] = []
+    for told, toolset in zip(found, toolsets, strict=True):
+        if isinstance(told, bytes):
+            tools.append(told)
+            continue
+        raw, chat, name, description, schema, said, chars = told
+        tools.append(
+            Tool(
+                name=ToolName(name),
+                toolset=ToolsetName(toolset),
+                origin=origin,
+                leaf=name,
+                description=description,
+                schema=schema,
+                raw=raw,
+                dialect="openai_chat" if chat else "mcp",
+                traits=_NOTHING_SAID if said is None else _traits_in(said),
+                aliases=(),
+                chars=chars + len(name) + (0 if chat else _WRAPPER_CHARS),
+            )
+        )
+    return tools
 
 
 _Read = tuple[DialectName, str, str, bytes, Traits, int]
@@ -153,17 +153,12 @@ def _read_values(definition: JsonObject, encoded: bytes, dialect: DialectName | 
     return shape, parts.name, parts.description, schema, _traits_of(parts.annotations), chars
 
 
-def _shape(told: "Told") -> DialectName:
-    return "openai_chat" if told[1] else "mcp"
-
-
 def _said(told: "Told") -> _Read:
     """The same as the compiled kernel read it from the bytes."""
     _, chat, name, description, schema, said, chars = told
     if chat:
         return "openai_chat", name, description, schema, _NOTHING_SAID, chars
-    annotations = cast("JsonObject", orjson.loads(said)) if said is not None and said.startswith(b"{") else {}
-    return "mcp", name, description, schema, _traits_of(annotations), chars + _WRAPPER_CHARS
+    return "mcp", name, description, schema, _traits_in(said), chars + _WRAPPER_CHARS
 
 
 def name_of(raw: object) -> str:
@@ -269,6 +264,11 @@ def _require_bounded(definition: JsonObject) -> None:  # noqa: C901 - one walk, 
             raise DefinitionError(
                 f"`$ref` to {reference!r} leaves the definition; only references inside it are followed"
             )
+
+
+def _traits_in(said: bytes | None) -> Traits:
+    """What encoded annotations say."""
+    return _traits_of(cast("JsonObject", orjson.loads(said)) if said is not None and said.startswith(b"{") else {})
 
 
 def _traits_of(annotations: Mapping[str, Json]) -> Traits:

@@ -34,13 +34,17 @@ Caller = Callable[[Call], Awaitable[Result]]
 Grouping = Callable[[JsonObject], str]
 
 
-class _Entry(Struct, frozen=True, gc=False):
-    """One definition of the list, as it was last seen."""
+class _Left(Struct, frozen=True, gc=False):
+    """One definition of the list that was left out, as it was last seen."""
 
     toolset: str
-    encoded: bytes | None
+    raw: bytes | None
     """Nothing if it cannot be encoded: then it is looked at every time."""
-    item: Tool | Skipped
+    skipped: Skipped
+
+
+_Entry = Tool | _Left
+"""One definition of the list: the tool that was made of it, or what is known of one that was left out."""
 
 
 class _Chunk:
@@ -72,7 +76,7 @@ class _Chunk:
         if encoded is None:
             return False
         if self._encoded is None:
-            parts = [entry.encoded for entry in self.entries if entry.encoded is not None]
+            parts = [entry.raw for entry in self.entries if entry.raw is not None]
             if len(parts) < len(self.entries):
                 return False
             # What an encoder makes of the stretch as a whole.
@@ -150,7 +154,7 @@ class LiveDefinitions:
         if encoded is None:
             kept, finite, encoded = None, False, [_encode(raw) for raw in part]
         entries = [
-            _Entry(group, own.raw, own) if isinstance(own, Tool) else self._entry(raw, group, known, own, plain=finite)
+            own if isinstance(own, Tool) else self._entry(raw, group, known, own, plain=finite)
             for raw, group, own in zip(part, groups, encoded, strict=True)
         ]
         return _Chunk(tuple(entries), kept)
@@ -158,8 +162,8 @@ class LiveDefinitions:
     def _entry(self, raw: JsonObject, toolset: str, known: _Known, encoded: bytes | None, *, plain: bool) -> _Entry:
         entry = known.get((toolset, encoded)) if known and encoded is not None else None
         # A NaN is encoded like null: what was left out for one is looked at again.
-        if entry is None or (isinstance(entry.item, Skipped) and encoded is not None and b"null" in encoded):
-            entry = _Entry(toolset, encoded, self._frozen(raw, toolset, encoded, plain=plain))
+        if entry is None or (isinstance(entry, _Left) and encoded is not None and b"null" in encoded):
+            entry = self._frozen(raw, toolset, encoded, plain=plain)
         return entry
 
     def _group(self, raw: object) -> str:
@@ -167,31 +171,32 @@ class LiveDefinitions:
             return self._name
         return self._toolset_of(cast("JsonObject", raw))
 
-    def _frozen(self, raw: JsonObject, toolset: str, encoded: bytes | None, *, plain: bool) -> Tool | Skipped:
+    def _frozen(self, raw: JsonObject, toolset: str, encoded: bytes | None, *, plain: bool) -> _Entry:
         try:
             return freeze_tool(raw, toolset=toolset, origin=self._origin, encoded=encoded, plain=plain)
         except DefinitionError as error:
-            return Skipped(toolset=ToolsetName(toolset), name=name_of(raw), reason=str(error))
+            skipped = Skipped(toolset=ToolsetName(toolset), name=name_of(raw), reason=str(error))
+            return _Left(toolset, encoded, skipped)
 
     def _toolsets(self, old: Sequence[_Chunk]) -> tuple[Toolset, ...]:
         """All toolsets; those that no changed chunk has a part in are the same objects."""
         same = {id(chunk) for chunk in self._chunks} & {id(chunk) for chunk in old}
         touched = {entry.toolset for chunk in (*old, *self._chunks) if id(chunk) not in same for entry in chunk.entries}
         before = {toolset.name: toolset for toolset in self._snapshot}
-        groups: dict[str, list[Tool | Skipped]] = {}
+        groups: dict[str, list[_Entry]] = {}
         for chunk in self._chunks:
             for entry in chunk.entries:
-                groups.setdefault(entry.toolset, []).append(entry.item)
+                groups.setdefault(entry.toolset, []).append(entry)
         return tuple(
-            self._build(name, items, before.get(ToolsetName(name)), changed=name in touched)
-            for name, items in groups.items()
+            self._build(name, entries, before.get(ToolsetName(name)), changed=name in touched)
+            for name, entries in groups.items()
         )
 
-    def _build(self, name: str, items: list[Tool | Skipped], before: Toolset | None, *, changed: bool) -> Toolset:
+    def _build(self, name: str, entries: list[_Entry], before: Toolset | None, *, changed: bool) -> Toolset:
         if before is not None and not changed:
             return before
-        tools = [item for item in items if isinstance(item, Tool)]
-        skipped = [item for item in items if isinstance(item, Skipped)]
+        tools = [entry for entry in entries if isinstance(entry, Tool)]
+        skipped = [entry.skipped for entry in entries if isinstance(entry, _Left)]
         toolset = build_toolset(name, tools, origin=self._origin, skipped=skipped)
         # Identity, not equality: equal definitions may still be written in another order.
         if before is not None and _same(before.tools, toolset.tools) and before.skipped == toolset.skipped:
@@ -201,7 +206,7 @@ class LiveDefinitions:
 
 def _known(chunks: Sequence[_Chunk]) -> _Known:
     """What was seen in these stretches, by toolset and content."""
-    return {(entry.toolset, entry.encoded): entry for chunk in chunks for entry in chunk.entries if entry.encoded}
+    return {(entry.toolset, entry.raw): entry for chunk in chunks for entry in chunk.entries if entry.raw}
 
 
 def _look(part: Sequence[JsonObject]) -> "tuple[Kept, bytes, bool] | None":
