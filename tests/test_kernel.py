@@ -808,7 +808,7 @@ def test_wherever_something_stands_in_a_definition_the_same_is_said_of_it(what: 
                     or any(True for _ in glance._long_runs(plain))
                     or b"%" in encoded
                 )
-            assert glance.is_harmless(encoded) == (not suspected), raw
+            assert glance.suspects([b"{}", encoded]) == [1] * suspected, raw
 
 
 @compiled
@@ -824,10 +824,13 @@ def test_screening_finds_the_same(description: str, name: str) -> None:
         tool = freeze_tool(raw, toolset="mcp-t", origin="mcp")
     except DefinitionError:
         return
+    toolset = build_toolset("mcp-t", [tool], origin="mcp")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(glance, "kernel", None)
-        expected = screening._may_be_hard(tool)
-    assert screening._may_be_hard(tool) == expected
+        expected = screening.find_hard(toolset)
+    assert screening.find_hard(toolset) == expected
+    # What one look rules out, the closer look does not find either.
+    assert glance.suspects([tool.raw]) or not screening._may_be_hard(tool)
 
 
 @compiled
@@ -1151,7 +1154,7 @@ def test_searching_leaks_nothing() -> None:
             with suppress(ValueError):
                 kernel.segment(np.array([2, 2]), np.zeros(3, np.int32), np.zeros(3, np.uint8), None)
             watched = kernel.words([b"not", b"type"])
-            kernel.harmless(word.encode(), watched, 20)
+            kernel.suspects([b"%", word.encode()], watched, 20)
             kernel.inside(schema, 6, 20)
             kernel.inside(schema[:-2], 6, 20)
             kernel.canonical(b"head", schema, 64)

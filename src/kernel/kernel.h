@@ -241,7 +241,7 @@ FAST(terms);
 FAST(halves);
 FAST(possible);
 FAST(forms);
-FAST(harmless);
+FAST(suspects);
 FAST(inside);
 FAST(signature);
 FAST(runs);

@@ -154,19 +154,9 @@ static int is_suspect(const char *at, const char *start, const char **end)
 /* An escape that says no more than a usual blank or quote does. */
 static int is_usual(const char *at) { return *at == '\\' && at[1] && strchr("ntr\"/", at[1]); }
 
-/* harmless(raw, words, long) -> whether compact JSON is plain ASCII with none of the words and no run so long that may
-   be text in another notation. False is no answer: somebody has to look closer. */
-FAST(harmless)
+/* Whether compact JSON is plain ASCII with none of the words and no run so long that may be text in another notation. */
+static int is_harmless(const char *start, const char *end, const Watched *watched, int least)
 {
-    if (count != 3 || !PyBytes_CheckExact(args[0]))
-        return PyErr_Format(PyExc_TypeError, "harmless takes bytes, words and a length");
-    const Watched *watched = PyCapsule_GetPointer(args[1], WORDS);
-    size_t least = PyLong_AsSize_t(args[2]);
-    if (PyErr_Occurred())
-        return NULL;
-    const char *start = PyBytes_AS_STRING(args[0]), *end = start + PyBytes_GET_SIZE(args[0]);
-    if (least < 1 || least > STRETCH / 2)
-        return PyErr_Format(PyExc_ValueError, "the length is 1 to %d", STRETCH / 2);
     const char *word = NULL, *seen = start; /* the word that goes on; what stands before this has no long run */
     uint64_t run = 0, escaped = 0;          /* of the stretch before */
     for (const char *at = start; at <= end; at += STRETCH) { /* at the end come blanks, which end words and runs */
@@ -178,7 +168,7 @@ FAST(harmless)
         for (uint64_t stops = bits.stop; stops; stops &= stops - 1) {
             int place = lowest(stops);
             if (!is_usual(at + place))
-                Py_RETURN_FALSE;
+                return 0;
             escaped |= (uint64_t)2 << place;
         }
         /* The letter of an escape is part of no word. */
@@ -186,20 +176,47 @@ FAST(harmless)
         bits.run &= ~escaped;
         escaped = bits.stop >> (STRETCH - 1);
         if (!passes(watched, bits.word, at, &word))
-            Py_RETURN_FALSE;
+            return 0;
         /* Long runs, by halves of stretches: what begins in one half ends in the next, or is seen again there. */
         for (int half = 0; half < 2; half++) {
             uint64_t both = half ? bits.run : bits.run << STRETCH / 2 | run >> STRETCH / 2;
-            for (uint64_t rows = rows_of(both, (int)least); rows; rows &= rows - 1) {
+            for (uint64_t rows = rows_of(both, least); rows; rows &= rows - 1) {
                 const char *from = at + lowest(rows) - (half ? 0 : STRETCH / 2), *until = end;
                 if (from >= seen) {
                     if (is_suspect(from, start, &until))
-                        Py_RETURN_FALSE;
+                        return 0;
                     seen = until;
                 }
             }
         }
         run = bits.run;
     }
-    Py_RETURN_TRUE;
+    return 1;
+}
+
+/* suspects(raws, words, long) -> the places of those among many pieces of compact JSON that are not plain ASCII with none
+   of the words and no run so long that may be text in another notation: somebody has to look closer at them. */
+FAST(suspects)
+{
+    if (count != 3 || !PyList_CheckExact(args[0]))
+        return PyErr_Format(PyExc_TypeError, "suspects takes a list of bytes, words and a length");
+    const Watched *watched = PyCapsule_GetPointer(args[1], WORDS);
+    size_t least = PyLong_AsSize_t(args[2]);
+    if (PyErr_Occurred())
+        return NULL;
+    if (least < 1 || least > STRETCH / 2)
+        return PyErr_Format(PyExc_ValueError, "the length is 1 to %d", STRETCH / 2);
+    PyObject *found = PyList_New(0);
+    for (Py_ssize_t at = 0; found && at < PyList_GET_SIZE(args[0]); at++) {
+        PyObject *raw = PyList_GET_ITEM(args[0], at);
+        if (!PyBytes_CheckExact(raw)) {
+            Py_DECREF(found);
+            return PyErr_Format(PyExc_TypeError, "suspects takes bytes");
+        }
+        const char *start = PyBytes_AS_STRING(raw);
+        if (!is_harmless(start, start + PyBytes_GET_SIZE(raw), watched, (int)least)
+            && append(found, PyLong_FromSsize_t(at)) < 0)
+            Py_CLEAR(found);
+    }
+    return found;
 }
