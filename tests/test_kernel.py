@@ -246,25 +246,25 @@ def test_what_nests_too_deep_or_is_not_as_an_encoder_writes_it_is_left_to_the_re
             assert kernel.canonical(b"", value.encode(), levels) is not None
             assert kernel.canonical(b"", value.encode(), levels - 1) is None
     whole = orjson.dumps({"function": {"name": "n", "description": "d", "parameters": {"a": [{}, [1], "x"]}}})
-    assert kernel.read_tool(whole, 5) is not None
-    assert kernel.read_tool(whole, 4) is None
+    assert kernel.read_tool(whole, 5, 1_000, 1) is not None
+    for bounds in ((4, 1_000, 1), (5, len(whole) - 1, 1), (5, 1_000, 0)):
+        assert kernel.read_tool(whole, *bounds) is None
+        assert kernel.read_tools(b"[" + whole + b",7]", *bounds, 64) == [whole, b"7"]
     for cut in range(len(whole)):
         for broken in (whole[:cut], whole[:cut] + b"}" * 3, whole[:cut] + b" " + whole[cut:], whole + whole[:cut]):
             kernel.canonical(b"", broken, 64)
-            kernel.read_tool(broken, 64)
-            kernel.items(broken)
-            kernel.items(b"[" + broken)
-    assert kernel.items(b"[1,2]3") is None
-    assert kernel.items(b"{}") is None
+            kernel.read_tool(broken, *freezing._BOUNDS)
+            for listed in (broken, b"[" + broken, b"[" + broken + b"]"):
+                assert (kernel.read_tools(listed, *freezing._BOUNDS, 64) is None) == (kernel.items(listed) is None)
+    for broken in (b"[1,2]3", b"{}"):
+        assert kernel.items(broken) is None
+        assert kernel.read_tools(broken, *freezing._BOUNDS, 64) is None
 
 
-@compiled
-@thorough
-@given(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "name": st.sampled_from(["t", "né", "", "a\nb", 'q"', "x" * 70, "tool_call", None, 7]),
+DEFINITIONS = st.fixed_dictionaries(
+    {},
+    optional={
+            "name": st.sampled_from(["t", "né", "", "a\nb", 'q"', "x" * 70, "tool_call", "-get_x", "__", None, 7]),
             "description": st.sampled_from(["said", "né — x", "line\nline", "", None, 7]),
             "inputSchema": st.dictionaries(st.text(max_size=3), ENCODED, max_size=3) | st.none() | st.just([]),
             "parameters": st.just({"type": "object"}) | st.just(7),
@@ -273,10 +273,13 @@ def test_what_nests_too_deep_or_is_not_as_an_encoder_writes_it_is_left_to_the_re
             "function": st.none() | st.just([]) | st.fixed_dictionaries({"name": st.sampled_from(["f", "g\t"])}, optional={"description": st.sampled_from(["d", None]), "parameters": st.sampled_from([{"b": 1, "a": {"$ref": "#/b"}}, {"$ref": "x.json"}, None, []]), "annotations": st.just({"readOnlyHint": True})}),
             "$id": st.just("x"),
             "x": ENCODED | st.just(float("nan")),
-        },
-    ),
-    st.sampled_from([None, "mcp", "openai_chat", "anthropic"]),
+    },
 )  # fmt: skip
+
+
+@compiled
+@thorough
+@given(DEFINITIONS, st.sampled_from([None, "mcp", "openai_chat", "anthropic"]))
 @example({"name": "t", "inputSchema": nested(80)}, None)
 def test_a_definition_is_frozen_to_the_same_tool_or_refused_for_the_same_reason(raw: Any, dialect: Any) -> None:
     def told() -> Any:
@@ -292,6 +295,29 @@ def test_a_definition_is_frozen_to_the_same_tool_or_refused_for_the_same_reason(
             patch.setattr(module, "kernel", None)
         expected = told()
     assert told() == expected
+
+
+@compiled
+@thorough
+@given(st.lists(DEFINITIONS | ENCODED, max_size=4))
+@example(
+    [{"function": {"name": name, "parameters": {}}} for name in ("list_x", "Tool_Call", "x" * 64, "x" * 65, "a.b")]
+)
+@example([{"name": "a", "inputSchema": {"$ref": target, "p": "$ref"}} for target in ("#/a", "b.json", '$ref"')])
+@example([{"name": "a", "description": "é" * size, "inputSchema": {}} for size in (65_536, 65_537)])
+def test_many_definitions_are_frozen_to_the_same_tools_or_left_as_they_are(raws: list[Any]) -> None:
+    def told(tool: Any) -> list[Any]:
+        return [getattr(tool, name) for name in tool.__struct_fields__]
+
+    found = freezing.freeze_plain(orjson.dumps(raws), ["mcp-t"] * len(raws), origin="mcp")
+    assert found is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(freezing, "kernel", None)
+        for raw, frozen in zip(raws, found, strict=True):
+            if isinstance(frozen, bytes):
+                assert frozen == orjson.dumps(raw)
+            elif is_plain(raw):
+                assert told(frozen) == told(freeze_tool(raw, toolset="mcp-t", origin="mcp"))
 
 
 @compiled
@@ -342,21 +368,67 @@ def test_a_text_has_the_same_terms(words: str) -> None:
     assert text.terms(OddText(words)) == expected
 
 
+def numbered(words: Any) -> Any:
+    """The kernel's vocabulary of these words."""
+    assert kernel is not None
+    vocabulary = kernel.vocabulary(7)
+    for word in words:
+        vocabulary.setdefault(word, len(vocabulary))
+    return vocabulary
+
+
+TERMS = st.text(st.sampled_from("abé日z1\0\ud800"), max_size=20)
+
+
+@compiled
+@thorough
+@given(st.lists(TERMS, max_size=40), st.lists(TERMS, max_size=8))
+@example([f"{'x' * (number % 30)}{number}" for number in range(5_000)], ["x1", "x31"])
+def test_a_vocabulary_is_as_much_of_a_dictionary_as_is_used_of_one(known: list[str], asked: list[str]) -> None:
+    reference: dict[str, int] = {}
+    vocabulary = numbered(())
+    for word in known:
+        if word.isascii() or "\ud800" not in word:
+            assert vocabulary.setdefault(word, len(vocabulary)) == reference.setdefault(word, len(reference))
+        else:
+            with pytest.raises(UnicodeEncodeError):
+                vocabulary.setdefault(word, len(vocabulary))
+    assert len(vocabulary) == len(reference)
+    assert list(vocabulary) == list(reference)
+    assert list(reversed(vocabulary)) == list(reversed(reference))
+    for word in (*known, *asked, 7):
+        assert vocabulary.get(word) == reference.get(word)
+        assert (word in vocabulary) == (word in reference)
+        if word in reference:
+            assert vocabulary[word] == reference[word]
+        else:
+            with pytest.raises(KeyError):
+                vocabulary[word]
+
+
+@compiled
+def test_a_number_that_is_not_the_next_one_is_refused() -> None:
+    vocabulary = numbered(["a"])
+    assert vocabulary.setdefault("a", 5) == 0
+    for wrong in (("b", 0), ("b", 2), ("b", -1), ("b",), (7, 1), ("b", "1")):
+        with pytest.raises((TypeError, ValueError)):
+            vocabulary.setdefault(*wrong)
+    assert list(vocabulary) == ["a"]
+
+
 @compiled
 @thorough
 @given(st.lists(FORMS, max_size=12, unique=True), st.lists(FORMS | st.just("née"), min_size=1, max_size=6))
 def test_families_and_words_put_together_are_the_same(known: list[str], asked: list[str]) -> None:
-    vocabulary = {word: number * 300 for number, word in enumerate(known)}
-
-    def told() -> Any:
+    def told(vocabulary: Any) -> Any:
         held = families.Families(vocabulary)
         keys = [text.family(word) for word in (*known, *asked)]
         return [held.numbers(key) for key in keys], [held.possible(asked) for _ in range(3)], [*map(held.lack, keys)]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(families, "kernel", None)
-        expected = told()
-    assert told() == expected
+        expected = told({word: number for number, word in enumerate(known)})
+    assert told(numbered(known)) == expected
 
 
 WEIGHTS = st.floats(0.001, 20.0)
@@ -518,7 +590,7 @@ def analysed(batches: list[list[Any]], weights: Any = None) -> Any:
         told.append([sorted(pairs[end - size : end]) for end, size in zip(ends, held.sizes.tolist(), strict=True)])
         told.append([(part.dtype, part.tobytes()) for part in (held.sizes, held.names)])
         told.append([part.dtype for part in (held.terms, held.codes)])
-    return told, list(analyser.vocabulary.items())
+    return told, list(analyser.vocabulary)
 
 
 def analysed_by_the_reference(batches: list[list[Any]], weights: Any = None) -> Any:
@@ -562,7 +634,7 @@ def test_runs_that_somebody_made_collide_stay_with_python_and_get_their_codes() 
     assert kernel is not None
     colliding = [run for number in range(60_000) if place_of(run := b"w%d" % number) == 500]
     assert len(colliding) > 40
-    memo, asked, vocabulary = kernel.runs(0), list[str](), dict[str, int]()
+    memo, asked, vocabulary = kernel.runs(0), list[str](), kernel.vocabulary(0)
 
     def odd(run: str) -> list[tuple[int, ...]]:
         asked.append(run)
@@ -736,7 +808,7 @@ def test_wherever_something_stands_in_a_definition_the_same_is_said_of_it(what: 
                     or any(True for _ in glance._long_runs(plain))
                     or b"%" in encoded
                 )
-            assert glance.is_harmless(encoded) == (not suspected), raw
+            assert glance.suspects([b"{}", encoded]) == [1] * suspected, raw
 
 
 @compiled
@@ -752,10 +824,13 @@ def test_screening_finds_the_same(description: str, name: str) -> None:
         tool = freeze_tool(raw, toolset="mcp-t", origin="mcp")
     except DefinitionError:
         return
+    toolset = build_toolset("mcp-t", [tool], origin="mcp")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(glance, "kernel", None)
-        expected = screening._may_be_hard(tool)
-    assert screening._may_be_hard(tool) == expected
+        expected = screening.find_hard(toolset)
+    assert screening.find_hard(toolset) == expected
+    # What one look rules out, the closer look does not find either.
+    assert glance.suspects([tool.raw]) or not screening._may_be_hard(tool)
 
 
 @compiled
@@ -842,22 +917,22 @@ def test_documents_that_are_none_are_refused_and_so_are_numbers_that_no_term_has
         (*good[:4], ("", ""), ()), (*good[:4], ((), b""), ()), (*good[:4], ((7,), ""), ()), (*good[:5], "also"), (*good[:5], (None,)),
     ):  # fmt: skip
         with pytest.raises(TypeError):
-            kernel.analyse(kernel.runs(1), {}, len, len, [document], SHAPE, bounds)
+            kernel.analyse(kernel.runs(1), numbered(()), len, len, [document], SHAPE, bounds)
     odd, bad = ("k", "né", "", "", ((), ""), ()), ("k", "", "", "", b"[]", ())
     for numbers in ([(1,)], [(-1,)], [("a",)], [[0]], (), None, [(1 << 70,)]):
         with pytest.raises((TypeError, ValueError, OverflowError)):
-            kernel.analyse(kernel.runs(1), {"a": 0}, lambda text, told=numbers: told, len, [odd], SHAPE, bounds)
+            kernel.analyse(kernel.runs(1), numbered(["a"]), lambda text, told=numbers: told, len, [odd], SHAPE, bounds)
     for inside in (None, 7, (), ((), 7)):
         with pytest.raises(TypeError):
-            kernel.analyse(kernel.runs(1), {}, len, lambda schema, told=inside: told, [bad], SHAPE, bounds)
+            kernel.analyse(kernel.runs(1), numbered(()), len, lambda schema, told=inside: told, [bad], SHAPE, bounds)
     for shape in (SHAPE[:9], SHAPE.astype(np.float32), shifted(SHAPE), [1.0]):
         with pytest.raises((TypeError, ValueError)):
-            kernel.analyse(kernel.runs(1), {}, len, len, [good], shape, bounds)
+            kernel.analyse(kernel.runs(1), numbered(()), len, len, [good], shape, bounds)
     for wrong in ((0, *bounds[1:]), (1_000, *bounds[1:]), (64, 400), (64, -1, 9, 6, 20), (64, 400, 9, 1 << 40, 20)):
         with pytest.raises((TypeError, ValueError, OverflowError)):
-            kernel.analyse(kernel.runs(1), {}, len, len, [good], SHAPE, wrong)
-    with pytest.raises(ValueError, match="number"):
-        kernel.analyse(kernel.runs(1), {"leaf": 7}, len, len, [good], SHAPE, bounds)
+            kernel.analyse(kernel.runs(1), numbered(()), len, len, [good], SHAPE, wrong)
+    with pytest.raises(TypeError):
+        kernel.analyse(kernel.runs(1), {"leaf": 0}, len, len, [good], SHAPE, bounds)
 
 
 @compiled
@@ -1053,12 +1128,12 @@ def test_a_whole_search_gives_the_same_with_the_kernel_and_without() -> None:
 def test_searching_leaks_nothing() -> None:
     assert kernel is not None
     word = "".join(("some", "words", "here"))
-    vocabulary = {word: 1_000_001, word + "s": 1_000_002}
+    vocabulary = numbered([word, word + "s"])
     array = np.ones(50, dtype=np.float32)
     schema = orjson.dumps(
         {"properties": {word: {"type": "string", "description": "né", "enum": ["a"]}, "b": {"type": "null"}}}
     )
-    before = sys.getrefcount(word), sys.getrefcount(vocabulary[word]), sys.getrefcount(array)
+    before = sys.getrefcount(word), sys.getrefcount(vocabulary), sys.getrefcount(array)
     held, segment, watched = 0, None, None
     tracemalloc.start()
     try:
@@ -1079,7 +1154,7 @@ def test_searching_leaks_nothing() -> None:
             with suppress(ValueError):
                 kernel.segment(np.array([2, 2]), np.zeros(3, np.int32), np.zeros(3, np.uint8), None)
             watched = kernel.words([b"not", b"type"])
-            kernel.harmless(word.encode(), watched, 20)
+            kernel.suspects([b"%", word.encode()], watched, 20)
             kernel.inside(schema, 6, 20)
             kernel.inside(schema[:-2], 6, 20)
             kernel.canonical(b"head", schema, 64)
@@ -1087,16 +1162,18 @@ def test_searching_leaks_nothing() -> None:
             kernel.items(b"[1," + schema + b"]")
             kernel.items(b"[" + schema)
             kernel.plain({word: [word, 1.5]})
-            kernel.read_tool(b'{"name":"n","annotations":{},"inputSchema":' + schema + b"}", 64)
-            kernel.read_tool(b'{"name":7,"inputSchema":' + schema + b"}", 64)
+            for raw in (b'{"name":"n","annotations":{},"inputSchema":' + schema, b'{"name":7,"inputSchema":' + schema):
+                kernel.read_tool(raw + b"}", *freezing._BOUNDS)
+                kernel.read_tools(b"[1," + raw + b"}]", *freezing._BOUNDS, 64)
+                kernel.read_tools(b"[1," + raw, *freezing._BOUNDS, 64)
             kernel.signature(word, schema, signature._KNOWN_WORDS, signature._SIMPLE_WORDS, signature._PLAIN, 600)
             given = [(word, f"{word} {word}X{turn} w{turn}", "né", "a — b", each, (word,)) for each in (schema, b"[]")]
             bounds = 64, 400, 2_000, 6, 20
             kernel.analyse(
-                kernel.runs(turn), {word: 0}, lambda text: [(0,)], documents.read_inside, given, SHAPE, bounds
+                kernel.runs(turn), numbered([word]), lambda text: [(0,)], documents.read_inside, given, SHAPE, bounds
             )
             with suppress(TypeError):
-                kernel.analyse(kernel.runs(turn), {word: 0}, len, documents.read_inside, given, SHAPE, bounds)
+                kernel.analyse(kernel.runs(turn), numbered([word]), len, documents.read_inside, given, SHAPE, bounds)
             kernel.name_hashes(given)
             segment = kernel.postings(
                 50,
@@ -1122,7 +1199,7 @@ def test_searching_leaks_nothing() -> None:
         assert tracemalloc.get_traced_memory()[0] - held < 2_000
     finally:
         tracemalloc.stop()
-    assert (sys.getrefcount(word), sys.getrefcount(vocabulary[word]), sys.getrefcount(array)) == before
+    assert (sys.getrefcount(word), sys.getrefcount(vocabulary), sys.getrefcount(array)) == before
 
 
 def in_fresh_process(script: str, **environ: str) -> str:
@@ -1163,14 +1240,16 @@ text = " ".join(f"fooBar{number} w{number} {'q' * number}" for number in range(6
 escaped = orjson.dumps({"properties": {"a": {"description": "one\\ntwo"}}})
 given = [("k", text, "né", "a \u2014 b", each, ("also",)) for each in (schema, escaped)]
 bounds, sizes, terms, codes = (64, 400, 2_000, 6, 20), np.array([9, 0]), np.arange(9, dtype=np.int32), np.zeros(9, np.uint8)
-vocabulary, watched, seed = {"walk": 1, "walks": 2}, [b"not", b"type"], hash("seed")
+vocabulary, watched, seed = kernel.vocabulary(1), [b"not", b"type"], hash("seed")
+for number, word in enumerate(("walk", "walks")):
+    vocabulary.setdefault(word, number)
 encode, odd = lambda given: -7, lambda text: [(0,)]
 # Functions and growing dictionaries are made before: some Pythons end with the memory that these ask for.
 asked = b'{"jsonrpc":"2.0","id":"abc","method":"tools/call","params":{"name":"tool_call","arguments":{"name":"b","arguments":%b}}}'
 asked = asked % orjson.dumps({"long": "one\\ntwo\u00e9", "a": [1000, {"b": "two\u00e9"}]})
 answer = b'{"jsonrpc":"2.0","id":1000,"result":{"content":[]}}'
 lines, meant = b"one\\ntwo\\n", {"long": "x" * 300, "a": {"b": [], "c": 1}}
-numbered = {}
+numbered = kernel.vocabulary(seed)
 kernel.analyse(kernel.runs(seed), numbered, odd, len, given, shape, bounds)
 calls = [
     lambda: kernel.keep(values, encode, 1 << 18),
@@ -1179,10 +1258,12 @@ calls = [
     lambda: kernel.halves("someswords", (3, 5), None),
     lambda: kernel.forms(vocabulary, "walk"),
     lambda: kernel.words(watched),
+    lambda: kernel.vocabulary(seed).setdefault("term", 0),
     lambda: kernel.inside(schema, 6, 20),
     lambda: kernel.canonical(b"head", schema, 64),
     lambda: kernel.items(b"[1," + schema + b"]"),
-    lambda: kernel.read_tool(b'{"name":"n","annotations":{},"inputSchema":' + schema + b"}", 64),
+    lambda: kernel.read_tool(b'{"name":"n","annotations":{},"inputSchema":' + schema + b"}", 64, 999, 99),
+    lambda: kernel.read_tools(b'[{"name":"n","inputSchema":' + schema + b"},1]", 64, 999, 99, 64),
     lambda: kernel.signature("t", simple, *signed, 600),
     lambda: kernel.analyse(kernel.runs(seed), numbered, odd, len, given, shape, bounds),
     lambda: kernel.segment(sizes, terms, codes, None),
@@ -1232,7 +1313,7 @@ print("all", len(calls))
 def test_memory_that_runs_out_anywhere_is_an_error_that_leaks_nothing() -> None:
     if not hasattr(pytest.importorskip("_testcapi"), "set_nomemory"):
         pytest.skip("this Python cannot pretend that its memory runs out")
-    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == f"all {22 if WAYS else 20}"
+    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == f"all {24 if WAYS else 22}"
 
 
 def test_a_kernel_of_other_sources_is_not_used() -> None:

@@ -17,9 +17,14 @@ typedef struct {
     uint8_t fields, named;
 } Found;
 
+#define MET 64 /* runs that are met before their terms are looked at: meanwhile the memory comes */
+
 typedef struct {
     Runs *held;
-    PyObject *vocabulary, *odd;
+    Vocabulary *vocabulary;
+    PyObject *odd;
+    Met met[MET];
+    size_t met_used;
     size_t longest, runs, nested, levels, enumerated; /* bounds */
     const double *weights;                            /* of each field: weight, pivot, share of the length */
     double coverage, saturation, scale;
@@ -53,7 +58,7 @@ static int grow(void **at, size_t *room, size_t least, size_t width)
 }
 
 /* One more occurrence of a term in this field. */
-static int add_term(Analysis *all, int32_t term)
+static int count_term(Analysis *all, int32_t term)
 {
     if ((size_t)term >= all->seen_room) {
         size_t before = all->seen_room;
@@ -91,13 +96,13 @@ static int add_odd(Analysis *all, PyObject *text)
             PyErr_SetString(PyExc_TypeError, "the terms of a run are a tuple");
         for (Py_ssize_t at = 0; !failed && all->read < all->runs && at < PyTuple_GET_SIZE(numbers); at++) {
             long number = PyLong_AsLong(PyTuple_GET_ITEM(numbers, at));
-            if (number < 0 || number >= PyDict_GET_SIZE(all->vocabulary)) {
+            if (number < 0 || (size_t)number >= all->vocabulary->used) {
                 if (!PyErr_Occurred())
                     PyErr_SetString(PyExc_ValueError, "a term has no number");
                 failed = 1;
             }
             else
-                failed = add_term(all, (int32_t)number) < 0;
+                failed = count_term(all, (int32_t)number) < 0;
         }
         all->read++;
     }
@@ -113,27 +118,39 @@ static int add_run_alone(Analysis *all, const char *run, size_t size)
     return done;
 }
 
-/* The runs of an ASCII text. Behind `end` nothing can be read. */
-static int add_ascii(Analysis *all, const char *text, size_t size, const char *end)
+/* The terms of the runs that were met. */
+static int add_met(Analysis *all)
 {
-    for (const char *at = text, *stop = text + size, *run; at < stop;) {
-        if (!is_wordly(*at)) {
-            at++;
-            continue;
-        }
-        for (run = at++; at < stop && is_wordly(*at);)
-            at++;
-        const int32_t *numbers;
-        int count = terms_of_run(all->held, all->vocabulary, run, (size_t)(at - run), end, all->longest, &numbers);
-        if (count == -1 || (count == -2 && add_run_alone(all, run, (size_t)(at - run)) < 0))
+    const Met *last = all->met + all->met_used;
+    const Vocabulary *known = all->vocabulary;
+    for (const Met *met = all->met; known->room && met < last; met++)
+        if (met->plain)
+            FETCH(&known->terms[known->places[met->hash & (known->room - 1)]] - 1);
+    for (const Met *met = all->met; met < last; met++) {
+        int32_t own = met->plain ? give_number(all->vocabulary, met->hash, met->run, met->size) : 0;
+        const int32_t *numbers = &own;
+        int count = met->plain ? 1 : terms_of_run(all->held, all->vocabulary, met, all->longest, &numbers);
+        if (own < 0 || count == -1 || (count == -2 && add_run_alone(all, met->run, met->size) < 0))
             return -1;
         if (count < 0)
             continue;
         /* Runs beyond the bound get their numbers, and count for nothing. */
         if (all->read++ < all->runs)
             for (int which = 0; which < count; which++)
-                if (add_term(all, numbers[which]) < 0)
+                if (count_term(all, numbers[which]) < 0)
                     return -1;
+    }
+    all->met_used = 0;
+    return 0;
+}
+
+/* The runs of an ASCII text, which has to stay until they are added. Behind `end` nothing can be read. */
+static int add_ascii(Analysis *all, const char *text, size_t size, const char *end)
+{
+    for (const char *stop = text + size; text < stop;) {
+        text = meet_runs(all->held, all->vocabulary, text, stop, end, all->longest, all->met, &all->met_used, MET);
+        if (all->met_used == MET && add_met(all) < 0)
+            return -1;
     }
     return 0;
 }
@@ -154,7 +171,7 @@ static int add_text(Analysis *all, PyObject *text)
         const char *letters = PyUnicode_DATA(text);
         return add_ascii(all, letters, size, letters + size);
     }
-    if (grow((void **)&all->blanked, &all->blanked_room, size, 1) < 0)
+    if (add_met(all) < 0 || grow((void **)&all->blanked, &all->blanked_room, size, 1) < 0)
         return -1;
     int kind = PyUnicode_KIND(text);
     const void *data = PyUnicode_DATA(text);
@@ -167,19 +184,7 @@ static int add_text(Analysis *all, PyObject *text)
     return add_ascii(all, all->blanked, size, all->blanked + size);
 }
 
-static int add_piece(Analysis *all, Piece piece, const char *end)
-{
-    for (Py_ssize_t at = 0; at < piece.size; at++)
-        if ((unsigned char)piece.start[at] >= 0x80) {
-            PyObject *text = PyUnicode_DecodeUTF8(piece.start, piece.size, NULL);
-            int done = text ? add_text(all, text) : -1;
-            Py_XDECREF(text);
-            return done;
-        }
-    return add_ascii(all, piece.start, (size_t)piece.size, end);
-}
-
-/* Characters, not bytes. */
+/* Characters of a piece, not bytes: fewer where it is not ASCII. */
 static size_t length_of(Piece piece)
 {
     size_t length = 0;
@@ -188,9 +193,21 @@ static size_t length_of(Piece piece)
     return length;
 }
 
-/* The end of a field: what its terms are worth. */
-static void end_field(Analysis *all, int field)
+static int add_piece(Analysis *all, Piece piece, size_t length, const char *end)
 {
+    if (length == (size_t)piece.size)
+        return add_ascii(all, piece.start, length, end);
+    PyObject *text = PyUnicode_DecodeUTF8(piece.start, piece.size, NULL);
+    int done = text ? add_text(all, text) : -1;
+    Py_XDECREF(text);
+    return done;
+}
+
+/* The end of a field: what its terms are worth. */
+static int end_field(Analysis *all, int field)
+{
+    if (add_met(all) < 0)
+        return -1;
     const double *weights = all->weights + 3 * field;
     double each = weights[0] / (1.0 - weights[2] + weights[2] * (double)all->length / weights[1]);
     for (size_t at = 0; at < all->touched_used; at++) {
@@ -206,6 +223,7 @@ static void end_field(Analysis *all, int field)
         found->count = 0;
     }
     all->touched_used = all->read = all->length = 0;
+    return 0;
 }
 
 static int add_texts(Analysis *all, PyObject *texts)
@@ -228,13 +246,10 @@ static int add_inside(Analysis *all, PyObject *given, PyObject *read)
             PyErr_SetString(PyExc_TypeError, "the words of a schema are its bytes, or names and a text");
             return -1;
         }
-        if (add_texts(all, PyTuple_GET_ITEM(given, 0)) < 0)
+        if (add_texts(all, PyTuple_GET_ITEM(given, 0)) < 0 || end_field(all, PARAMETERS) < 0
+            || add_text(all, PyTuple_GET_ITEM(given, 1)) < 0)
             return -1;
-        end_field(all, PARAMETERS);
-        if (add_text(all, PyTuple_GET_ITEM(given, 1)) < 0)
-            return -1;
-        end_field(all, NESTED);
-        return 0;
+        return end_field(all, NESTED);
     }
     Inside *inside = &all->inside;
     int done = read_inside(inside, given, (Py_ssize_t)all->levels, (Py_ssize_t)all->enumerated);
@@ -251,9 +266,10 @@ static int add_inside(Analysis *all, PyObject *given, PyObject *read)
     }
     const char *end = PyBytes_AS_STRING(given) + PyBytes_GET_SIZE(given);
     for (Py_ssize_t at = 0; at < inside->names.used; at++)
-        if (add_piece(all, inside->names.at[at], end) < 0)
+        if (add_piece(all, inside->names.at[at], length_of(inside->names.at[at]), end) < 0)
             return -1;
-    end_field(all, PARAMETERS);
+    if (end_field(all, PARAMETERS) < 0)
+        return -1;
     size_t room = all->nested;
     for (Py_ssize_t at = 0; at < inside->words.used; at++) {
         Piece piece = inside->words.at[at];
@@ -262,11 +278,10 @@ static int add_inside(Analysis *all, PyObject *given, PyObject *read)
             break;
         room -= length + 1;
         int own = (uintptr_t)piece.start - (uintptr_t)inside->plain < inside->plain_used;
-        if (add_piece(all, piece, own ? inside->plain + inside->plain_used : end) < 0)
+        if (add_piece(all, piece, length, own ? inside->plain + inside->plain_used : end) < 0)
             return -1;
     }
-    end_field(all, NESTED);
-    return 0;
+    return end_field(all, NESTED);
 }
 
 /* The end of a document: its terms with the codes of their impacts; how many there are, or -1 with an error set. */
@@ -298,15 +313,12 @@ static int64_t add_document(Analysis *all, PyObject *document, PyObject *read)
         PyErr_SetString(PyExc_TypeError, "a document is a tuple of its parts");
         return -1;
     }
-    for (int part = LEAF; part <= SAID; part++) {
-        if (add_text(all, PyTuple_GET_ITEM(document, part)) < 0)
+    for (int part = LEAF; part <= SAID; part++)
+        if (add_text(all, PyTuple_GET_ITEM(document, part)) < 0 || end_field(all, part - LEAF) < 0)
             return -1;
-        end_field(all, part - LEAF);
-    }
     if (add_inside(all, PyTuple_GET_ITEM(document, INSIDE), read) < 0
-        || add_texts(all, PyTuple_GET_ITEM(document, ALSO)) < 0)
+        || add_texts(all, PyTuple_GET_ITEM(document, ALSO)) < 0 || end_field(all, ALIASES) < 0)
         return -1;
-    end_field(all, ALIASES);
     return end_document(all);
 }
 
@@ -316,11 +328,11 @@ static int64_t add_document(Analysis *all, PyObject *document, PyObject *read)
    runs of a field, characters inside a schema, its levels, and values of an enumeration. */
 FAST(analyse)
 {
-    if (count != 7 || !PyDict_CheckExact(args[1]) || !PyList_CheckExact(args[4]) || !PyTuple_CheckExact(args[6])
+    if (count != 7 || !as_vocabulary(args[1]) || !PyList_CheckExact(args[4]) || !PyTuple_CheckExact(args[6])
         || PyTuple_GET_SIZE(args[6]) != 5)
         return PyErr_Format(PyExc_TypeError,
                             "analyse takes runs, a vocabulary, two functions, documents, weights and five bounds");
-    Analysis all = {.held = PyCapsule_GetPointer(args[0], RUNS), .vocabulary = args[1], .odd = args[2]};
+    Analysis all = {.held = PyCapsule_GetPointer(args[0], RUNS), .vocabulary = as_vocabulary(args[1]), .odd = args[2]};
     size_t *bounds[] = {&all.longest, &all.runs, &all.nested, &all.levels, &all.enumerated};
     for (int which = 0; !PyErr_Occurred() && which < 5; which++)
         *bounds[which] = PyLong_AsSize_t(PyTuple_GET_ITEM(args[6], which));

@@ -9,12 +9,6 @@
 #define LINE 64  /* bytes that the processor fetches at once */
 #define AHEAD 16 /* containers */
 
-#if defined(__GNUC__) || defined(__clang__)
-#define FETCH(address) __builtin_prefetch(address)
-#else
-#define FETCH(address) ((void)(address))
-#endif
-
 /* All values in the order of a walk: a container as a mark and its length, a leaf as a reference to itself. Keys and
    leaves are immutable, so one that is the same object is the same value; containers are never trusted. Where they and
    their tables were is noted as a guess of what to fetch, and never looked into: a walk mostly waits for memory. */

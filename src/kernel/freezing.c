@@ -26,26 +26,35 @@ PyObject *items(PyObject *module, PyObject *encoded)
 
 enum { NAME, DESCRIPTION, SCHEMA, ANNOTATIONS, READ };
 
-/* What a definition says on one level; where the schema stands differs. -1: not as expected. */
-static int read_level(const char *at, const char *schema, Py_ssize_t levels, Piece found[READ], const char **function,
-                      int *other)
+/* Where a definition says what; `inner` is what its chat function does, if it is one. */
+typedef struct {
+    Piece outer[READ], inner[READ];
+    int chat, other;
+} Definition;
+
+/* What a definition says on one level, the outer one if `whole` is given; where the schema stands differs. Where it ends,
+   or NULL if it is not as expected. */
+static const char *read_level(const char *at, const char *schema, Py_ssize_t levels, Piece found[READ], Definition *whole)
 {
     Piece key;
     while (next_member(&at, &key)) {
         int which = is_key(key, "name") ? NAME : is_key(key, "description") ? DESCRIPTION : is_key(key, schema) ? SCHEMA
                   : is_key(key, "annotations") ? ANNOTATIONS : READ;
         const char *start = at;
+        if (whole && *at == '{' && is_key(key, "function")) {
+            if (levels < 2 || whole->chat++ || !(at = read_level(at, "parameters", levels - 1, whole->inner, NULL)))
+                return NULL;
+            continue;
+        }
         if (!(at = skip_within(at, levels - 1)))
-            return -1;
+            return NULL;
         if (which < READ)
             found[which] = (Piece){start, at - start};
-        else if (is_key(key, "function"))
-            *function = start;
-        else
-            *other |= is_key(key, "input_schema") || is_key(key, "parametersJsonSchema")
-                   || is_key(key, "parameters_json_schema") || is_key(key, "parameters");
+        else if (whole)
+            whole->other |= is_key(key, "input_schema") || is_key(key, "parametersJsonSchema")
+                         || is_key(key, "parameters_json_schema") || is_key(key, "parameters");
     }
-    return at ? 0 : -1;
+    return at;
 }
 
 /* A string as a text; NULL if it is none or has escapes, or with an error set. */
@@ -57,49 +66,139 @@ static PyObject *text_of(Piece piece)
     return PyUnicode_DecodeUTF8(inside.start, inside.size, NULL);
 }
 
-/* read_tool(encoded, levels) -> whether it is a chat function, its name, description, encoded schema and encoded
-   annotations, or None for those, of a definition that is a chat function or an entry of MCP's `tools/list`; None if it
-   is anything else, nests deeper than so many levels, or is not as simple as most are. */
-FAST(read_tool)
+/* Whether a `$ref` of some kind leads out of the definition, or may. */
+static int may_refer_elsewhere(const char *at, const char *end)
 {
-    if (count != 2 || !PyBytes_CheckExact(args[0]))
-        return PyErr_Format(PyExc_TypeError, "read_tool takes an encoded definition and a bound");
-    PyObject *encoded = args[0];
-    Py_ssize_t levels = PyLong_AsSsize_t(args[1]);
-    if (PyErr_Occurred())
-        return NULL;
-    Piece found[READ] = {{0}};
-    const char *function = NULL;
-    int other = 0;
-    if (*PyBytes_AS_STRING(encoded) != '{'
-        || read_level(PyBytes_AS_STRING(encoded), "inputSchema", levels, found, &function, &other) < 0)
-        Py_RETURN_NONE;
-    int chat = function && *function == '{';
-    if (chat) {
-        const char *ignored = NULL;
-        memset(found, 0, sizeof found);
-        if (read_level(function, "parameters", levels, found, &ignored, &other) < 0)
-            Py_RETURN_NONE;
-        found[ANNOTATIONS].start = NULL;
+    static const char *const KEYS[] = {"$ref\"", "$dynamicRef\""};
+    while ((at = memchr(at, '$', (size_t)(end - at)))) {
+        for (int which = 0; which < 2; which++) {
+            size_t size = strlen(KEYS[which]);
+            if (!strncmp(at, KEYS[which], size) && strncmp(at + size, ":\"#", 3))
+                return 1;
+        }
+        at++;
     }
-    else if (other)
-        Py_RETURN_NONE;
-    if (!found[SCHEMA].start || *found[SCHEMA].start != '{')
-        Py_RETURN_NONE;
+    return 0;
+}
+
+/* Characters, not bytes. */
+static Py_ssize_t count_chars(Piece piece)
+{
+    Py_ssize_t count = 0;
+    for (Py_ssize_t at = 0; at < piece.size; at++)
+        count += ((unsigned char)piece.start[at] & 0xC0) != 0x80;
+    return count;
+}
+
+/* Whether a name, with its quotation marks, can be shown as it is and taken for none of ours: those begin with a `t`. */
+static int is_safe(Piece quoted, Py_ssize_t most)
+{
+    const char *at = quoted.start + 1, *end = quoted.start + quoted.size - 1, *first = at;
+    if (!quoted.start || *quoted.start != '"' || end <= at || end - at > most)
+        return 0;
+    for (; at < end; at++)
+        if (!is_wordly(*at) && *at != '_' && *at != '-')
+            return 0;
+    while (first < end && !is_wordly(*first))
+        first++;
+    return lower_of(*first) != 't';
+}
+
+/* How deep, how many bytes, and how many characters of a description. */
+typedef struct {
+    Py_ssize_t levels, bytes, described;
+} Bounds;
+
+static int read_bounds(Bounds *bounds, PyObject *const *args)
+{
+    bounds->levels = PyLong_AsSsize_t(args[0]);
+    bounds->bytes = PyErr_Occurred() ? 0 : PyLong_AsSsize_t(args[1]);
+    bounds->described = PyErr_Occurred() ? 0 : PyLong_AsSsize_t(args[2]);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* What one definition says, as `read_tool` tells it; NULL if Python has to look, or with an error set. */
+static PyObject *tell(PyObject *raw, Piece whole, const Definition *read, const Bounds *bounds)
+{
+    const Piece *found = read->chat ? read->inner : read->outer;
+    Piece said = read->chat ? (Piece){0} : found[ANNOTATIONS], words = found[DESCRIPTION];
+    if (whole.size > bounds->bytes || (!read->chat && read->other) || !found[SCHEMA].start || *found[SCHEMA].start != '{'
+        || may_refer_elsewhere(whole.start, whole.start + whole.size))
+        return NULL;
     PyObject *name = text_of(found[NAME]), *description = NULL, *result = NULL;
     if (name && PyUnicode_GET_LENGTH(name))
-        description = found[DESCRIPTION].start ? text_of(found[DESCRIPTION]) : PyUnicode_New(0, 0);
-    if (name && description) {
-        Piece said = found[ANNOTATIONS];
+        description = words.start ? text_of(words) : PyUnicode_New(0, 0);
+    if (description && PyUnicode_GET_LENGTH(description) <= bounds->described) {
+        Py_ssize_t chars = read->chat ? count_chars(whole) - PyUnicode_GET_LENGTH(name)
+                                      : count_chars(found[SCHEMA]) + (words.start ? count_chars(words) : 2);
+        PyObject *kept = raw ? Py_NewRef(raw) : PyBytes_FromStringAndSize(whole.start, whole.size);
+        PyObject *schema = PyBytes_FromStringAndSize(found[SCHEMA].start, found[SCHEMA].size);
         PyObject *annotations = said.start ? PyBytes_FromStringAndSize(said.start, said.size) : Py_NewRef(Py_None);
-        if (annotations)
-            result = Py_BuildValue("NOOy#N", PyBool_FromLong(chat), name, description, found[SCHEMA].start,
-                                   found[SCHEMA].size, annotations);
+        PyObject *number = PyLong_FromSsize_t(chars);
+        if (kept && schema && annotations && number)
+            result = PyTuple_Pack(7, kept, read->chat ? Py_True : Py_False, name, description, schema, annotations, number);
+        Py_XDECREF(kept);
+        Py_XDECREF(schema);
+        Py_XDECREF(annotations);
+        Py_XDECREF(number);
     }
     Py_XDECREF(name);
     Py_XDECREF(description);
-    if (result || PyErr_Occurred())
-        return result;
+    return result;
+}
+
+/* read_tool(encoded, levels, bytes, described) -> the bytes of a definition, whether it is a chat function, its name,
+   description, encoded schema, encoded annotations or None, and its characters: as a chat function all but those of the
+   name, else those of schema and description. None if it is no definition in the shape of chat or of MCP's `tools/list`,
+   nests deeper than so many levels, has more bytes or a longer description, may refer elsewhere, or is not as simple as
+   most are. */
+FAST(read_tool)
+{
+    Bounds bounds;
+    if (count != 4 || !PyBytes_CheckExact(args[0]))
+        return PyErr_Format(PyExc_TypeError, "read_tool takes an encoded definition and three bounds");
+    if (read_bounds(&bounds, args + 1) < 0)
+        return NULL;
+    const char *start = PyBytes_AS_STRING(args[0]), *end = start + PyBytes_GET_SIZE(args[0]);
+    Definition read = {.chat = 0};
+    PyObject *told = NULL;
+    if (*start == '{' && read_level(start, "inputSchema", bounds.levels, read.outer, &read) == end)
+        told = tell(args[0], (Piece){start, end - start}, &read, &bounds);
+    if (told || PyErr_Occurred())
+        return told;
+    Py_RETURN_NONE;
+}
+
+/* read_tools(encoded, levels, bytes, described, named) -> what `read_tool` gives for each item of an encoded list; of an
+   item for which that is None, or whose name has more characters or cannot be shown as it is, its bytes alone. None if the
+   list is not as an encoder writes it. */
+FAST(read_tools)
+{
+    Bounds bounds;
+    if (count != 5 || !PyBytes_CheckExact(args[0]))
+        return PyErr_Format(PyExc_TypeError, "read_tools takes an encoded list and four bounds");
+    Py_ssize_t named = PyLong_AsSsize_t(args[4]);
+    if (PyErr_Occurred() || read_bounds(&bounds, args + 1) < 0)
+        return NULL;
+    const char *at = PyBytes_AS_STRING(args[0]);
+    PyObject *found = PyList_New(0);
+    while (found && has_next(&at, '[', ']')) {
+        const char *start = at;
+        Definition read = {.chat = 0};
+        PyObject *item = NULL;
+        at = *start == '{' ? read_level(start, "inputSchema", bounds.levels, read.outer, &read) : NULL;
+        if (at && is_safe((read.chat ? read.inner : read.outer)[NAME], named))
+            item = tell(NULL, (Piece){start, at - start}, &read, &bounds);
+        if (!at && !(at = skip_value(start)))
+            break;
+        if (!item && !PyErr_Occurred())
+            item = PyBytes_FromStringAndSize(start, at - start);
+        if (append(found, item) < 0)
+            Py_CLEAR(found);
+    }
+    if (!found || (at && at == PyBytes_AS_STRING(args[0]) + PyBytes_GET_SIZE(args[0])))
+        return found;
+    Py_DECREF(found);
     Py_RETURN_NONE;
 }
 

@@ -20,6 +20,12 @@
 #error "floats are not computed in their own width here: sums would be other bits"
 #endif
 
+#if defined(__GNUC__) || defined(__clang__)
+#define FETCH(address) __builtin_prefetch(address)
+#else
+#define FETCH(address) ((void)(address))
+#endif
+
 /* A row of addresses that grows. */
 typedef struct {
     void **at;
@@ -67,6 +73,19 @@ static inline int is_digit(char c) { return is_a(DIGIT, c); }
 static inline int is_wordly(char c) { return is_a(LOWER | UPPER | DIGIT, c); }
 static inline char lower_of(char c) { return is_upper(c) ? (char)(c + 32) : c; }
 
+/* The place of the lowest bit that is set. */
+static inline int lowest(uint64_t bits)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    return __builtin_ctzll(bits);
+#else
+    int place = 0;
+    for (; !(bits & 1); bits >>= 1)
+        place++;
+    return place;
+#endif
+}
+
 #define WORD_MAX 256 /* characters, more than a term may have */
 
 /* The characters of an ASCII text; NULL for any other object. */
@@ -99,15 +118,103 @@ int add_run(PyObject *found, const char *run, Py_ssize_t size);
 uint32_t hash_letters(uint32_t hash, const char *text, Py_ssize_t size, Py_ssize_t *letters);
 static inline uint32_t hash_end(uint32_t hash, Py_ssize_t letters) { return !letters ? 0 : ~hash ? ~hash : 1; }
 
-/* What runs of letters and digits stand for. */
+/* The letters from here on, at most eight, in one number. At least eight bytes can be read. */
+static inline uint64_t letters_at(const char *run, size_t size)
+{
+    uint64_t word;
+    memcpy(&word, run, sizeof word);
+    if (size < sizeof word) /* without what stands behind the run */
+#if PY_BIG_ENDIAN
+        word &= ~(~(uint64_t)0 >> (8 * size));
+#else
+        word &= ~(~(uint64_t)0 << (8 * size));
+#endif
+    return word;
+}
+
+/* A hash of letters, eight at a time. No step loses anything: up to eight letters the hash is as good as they are. */
+static inline uint64_t hash_start(uint64_t seed, size_t size) { return seed ^ (size * 0x9e3779b97f4a7c15u); }
+
+static inline uint64_t hash_step(uint64_t seed, uint64_t hash, uint64_t letters)
+{
+    hash = (hash ^ letters) * 0xd6e8feb86659fd93u;
+    hash ^= hash >> 32;
+    hash *= seed | 1;
+    return hash ^ hash >> 29;
+}
+
+/* Terms with their numbers. */
+typedef struct {
+    uint64_t hash;
+    uint32_t start, size; /* of its letters */
+} Term;
+
+typedef struct {
+    PyObject_HEAD
+    uint64_t seed;
+    Term *terms; /* by number */
+    size_t used, terms_room;
+    uint32_t *places; /* by hash: a number, counted from 1; 0 is free */
+    size_t room;      /* a power of two, at least twice as many as are used */
+    char *letters;    /* in UTF-8 */
+    size_t letters_used, letters_room;
+} Vocabulary;
+
+extern PyTypeObject VOCABULARY;
+
+static inline Vocabulary *as_vocabulary(PyObject *given)
+{
+    return Py_IS_TYPE(given, &VOCABULARY) ? (Vocabulary *)given : NULL;
+}
+
+/* The place of a term, or the free one where it belongs. */
+static inline uint32_t *place_of_term(const Vocabulary *held, uint64_t hash, const char *letters, size_t size)
+{
+    for (uint64_t probe = hash;; probe++) {
+        uint32_t *place = &held->places[probe & (held->room - 1)];
+        const Term *term = &held->terms[*place - 1];
+        if (!*place
+            || (term->hash == hash && term->size == size
+                && (size <= 8 || !memcmp(held->letters + term->start, letters, size))))
+            return place;
+    }
+}
+
+/* Gives a new term its number; -1 with an error set. */
+int32_t add_term(Vocabulary *held, uint64_t hash, const char *letters, size_t size);
+
+/* The number of a term, a new one if it has none; -1 with an error set. */
+static inline int32_t give_number(Vocabulary *held, uint64_t hash, const char *letters, size_t size)
+{
+    uint32_t number = held->room ? *place_of_term(held, hash, letters, size) : 0;
+    return number ? (int32_t)number - 1 : add_term(held, hash, letters, size);
+}
+
+/* The same without its hash; and its number, or -1. */
+int32_t number_term(Vocabulary *held, const char *letters, size_t size);
+int32_t number_of(const Vocabulary *held, const char *letters, size_t size);
+
+/* What runs of letters and digits stand for that are not plain words. */
 #define RUNS "toolcrib.runs"
 
 typedef struct Runs Runs;
 
-/* The terms of a run, by way of the memo: how many, and where their numbers are until the next call; -1 with an error
-   set, -2 if the memo has no room for the run. Behind `end` nothing can be read. */
-int terms_of_run(Runs *held, PyObject *vocabulary, const char *run, size_t size, const char *end, size_t most,
-                 const int32_t **numbers);
+/* A run that somebody has met in a text, and where the memo has it, if it has. */
+typedef struct {
+    const char *run;
+    size_t size;
+    uint64_t hash; /* none: it is not to be had from the memo */
+    int plain;     /* it is its own only term */
+} Met;
+
+/* Meets the runs of an ASCII text up to `stop`, and has their places fetched: where it ended, at the latest when there are
+   so many. Behind `end` nothing can be read. Plain are runs of lower-case letters with no more than `longest` of them. */
+const char *meet_runs(const Runs *held, const Vocabulary *vocabulary, const char *at, const char *stop, const char *end,
+                      size_t longest, Met *met, size_t *used, size_t most);
+
+/* The terms of a run that is not plain, by way of the memo: how many, and where their numbers are until the next call; -1
+   with an error set, -2 if the memo has no room for the run. */
+int terms_of_run(Runs *held, Vocabulary *vocabulary, const Met *met, size_t longest, const int32_t **numbers);
 
 /* A few short words to be looked for. */
 #define WORDS "toolcrib.words"
@@ -115,7 +222,7 @@ int terms_of_run(Runs *held, PyObject *vocabulary, const char *run, size_t size,
 #define WATCHED_CHARS 24
 
 typedef struct {
-    uint32_t sizes[256]; /* by first letter, which lengths there are */
+    uint32_t sizes[1024]; /* by the first two letters, which lengths there are */
     int used;
     struct {
         char letters[WATCHED_CHARS];
@@ -135,7 +242,7 @@ FAST(terms);
 FAST(halves);
 FAST(possible);
 FAST(forms);
-FAST(harmless);
+FAST(suspects);
 FAST(inside);
 FAST(signature);
 FAST(runs);
@@ -144,6 +251,7 @@ FAST(segment);
 FAST(common_ends);
 FAST(canonical);
 FAST(read_tool);
+FAST(read_tools);
 FAST(postings);
 FAST(add);
 FAST(merge);
@@ -162,6 +270,7 @@ SINGLE(name_hash);
 SINGLE(name_hashes);
 SINGLE(run_count);
 SINGLE(words);
+SINGLE(vocabulary);
 SINGLE(plain);
 SINGLE(items);
 SINGLE(lines);

@@ -11,7 +11,7 @@ static PyMethodDef METHODS[] = {
     {"halves", (PyCFunction)(void (*)(void))halves, METH_FASTCALL, NULL},
     {"possible", (PyCFunction)(void (*)(void))possible, METH_FASTCALL, NULL},
     {"forms", (PyCFunction)(void (*)(void))forms, METH_FASTCALL, NULL},
-    {"harmless", (PyCFunction)(void (*)(void))harmless, METH_FASTCALL, NULL},
+    {"suspects", (PyCFunction)(void (*)(void))suspects, METH_FASTCALL, NULL},
     {"inside", (PyCFunction)(void (*)(void))inside, METH_FASTCALL, NULL},
     {"signature", (PyCFunction)(void (*)(void))signature, METH_FASTCALL, NULL},
     {"runs", (PyCFunction)(void (*)(void))runs, METH_FASTCALL, NULL},
@@ -19,6 +19,7 @@ static PyMethodDef METHODS[] = {
     {"segment", (PyCFunction)(void (*)(void))segment, METH_FASTCALL, NULL},
     {"canonical", (PyCFunction)(void (*)(void))canonical, METH_FASTCALL, NULL},
     {"read_tool", (PyCFunction)(void (*)(void))read_tool, METH_FASTCALL, NULL},
+    {"read_tools", (PyCFunction)(void (*)(void))read_tools, METH_FASTCALL, NULL},
     {"common_ends", (PyCFunction)(void (*)(void))common_ends, METH_FASTCALL, NULL},
     {"postings", (PyCFunction)(void (*)(void))postings, METH_FASTCALL, NULL},
     {"add", (PyCFunction)(void (*)(void))add, METH_FASTCALL, NULL},
@@ -38,6 +39,7 @@ static PyMethodDef METHODS[] = {
     {"name_hashes", name_hashes, METH_O, NULL},
     {"run_count", run_count, METH_O, NULL},
     {"words", words, METH_O, NULL},
+    {"vocabulary", vocabulary, METH_O, NULL},
     {"plain", plain, METH_O, NULL},
     {"items", items, METH_O, NULL},
     {"lines", lines, METH_O, NULL},
@@ -47,7 +49,7 @@ static PyMethodDef METHODS[] = {
 static int fill(PyObject *module)
 {
     fill_tables();
-    if (fill_messages() < 0)
+    if (fill_messages() < 0 || PyType_Ready(&VOCABULARY) < 0)
         return -1;
     return PyModule_AddIntConstant(module, "INTERFACE", INTERFACE);
 }

@@ -5,7 +5,7 @@
 #define PROBES 32 /* places looked at for one run: whoever makes runs collide gains no more than a look-up in Python */
 
 typedef struct {
-    uint64_t hash, head; /* no hash: free; the first letters, which are all of a short run */
+    uint64_t hash; /* none: free */
     uint32_t start, size;
     int32_t code; /* the number of the one term, or where several of them stand, counted down from -2 */
 } Place;
@@ -51,41 +51,13 @@ PyObject *run_count(PyObject *module, PyObject *memo)
     return held ? PyLong_FromSize_t(held->used) : NULL;
 }
 
-/* The letters from here on, at most eight, in one number. At least eight bytes can be read. */
-static inline uint64_t letters_at(const char *run, size_t size)
-{
-    uint64_t word;
-    memcpy(&word, run, sizeof word);
-    if (size < sizeof word) /* without what stands behind the run */
-#if PY_BIG_ENDIAN
-        word &= ~(~(uint64_t)0 >> (8 * size));
-#else
-        word &= ~(~(uint64_t)0 << (8 * size));
-#endif
-    return word;
-}
-
-/* At least eight bytes behind the run can be read. */
-static uint64_t hash_of(const Runs *held, const char *run, size_t size)
-{
-    uint64_t hash = held->seed ^ (size * 0x9e3779b97f4a7c15u);
-    for (size_t at = 0; at < size; at += sizeof hash) {
-        hash = (hash ^ letters_at(run + at, size - at)) * 0xd6e8feb86659fd93u;
-        hash ^= hash >> 32;
-        hash *= held->seed | 1;
-        hash ^= hash >> 29;
-    }
-    return hash | 1;
-}
-
 /* The place of a run, or the free one where it belongs; NULL if neither is near. */
-static Place *place_of(const Runs *held, uint64_t hash, uint64_t head, const char *run, size_t size)
+static Place *place_of(const Runs *held, uint64_t hash, const char *run, size_t size)
 {
     for (size_t probe = 0; held->room && probe < PROBES; probe++) {
         Place *place = &held->places[((hash >> 1) + probe) & (held->room - 1)];
         if (!place->hash
-            || (place->hash == hash && place->size == size && place->head == head
-                && (size <= sizeof head || !memcmp(held->letters + place->start, run, size))))
+            || (place->hash == hash && place->size == size && !memcmp(held->letters + place->start, run, size)))
             return place;
     }
     return NULL;
@@ -111,7 +83,7 @@ static int grow_runs(Runs *held, size_t size)
         return -1;
     for (size_t at = 0; at < held->room; at++) {
         Place *old = &held->places[at];
-        Place *place = old->hash ? place_of(&larger, old->hash, old->head, held->letters + old->start, old->size) : NULL;
+        Place *place = old->hash ? place_of(&larger, old->hash, held->letters + old->start, old->size) : NULL;
         if (place)
             *place = *old;
     }
@@ -120,31 +92,8 @@ static int grow_runs(Runs *held, size_t size)
     return 0;
 }
 
-/* The number of a term, a new one if it has none; -1 with an error set. Lets go of the term, which may be none. */
-static int32_t number_term(PyObject *vocabulary, PyObject *term)
-{
-    PyObject *fresh = term ? PyLong_FromSsize_t(PyDict_GET_SIZE(vocabulary)) : NULL;
-    PyObject *number = fresh ? PyDict_SetDefault(vocabulary, term, fresh) : NULL;
-    long value = number ? PyLong_AsLong(number) : -1;
-    Py_XDECREF(fresh);
-    Py_XDECREF(term);
-    if (value >= 0 && value < PyDict_GET_SIZE(vocabulary) && value <= INT32_MAX)
-        return (int32_t)value;
-    if (!PyErr_Occurred())
-        PyErr_SetString(PyExc_ValueError, "a term has no number");
-    return -1;
-}
-
-static int is_plain(const char *run, size_t size)
-{
-    for (size_t at = 0; at < size; at++)
-        if (!is_lower(run[at]))
-            return 0;
-    return 1;
-}
-
-/* Notes the terms of a run that is not plain letters, behind all others; where they stand, or -1 with an error set. */
-static Py_ssize_t note_terms(Runs *held, PyObject *vocabulary, const char *run, size_t size)
+/* Notes the terms of a run, behind all others; where they stand, or -1 with an error set. */
+static Py_ssize_t note_terms(Runs *held, Vocabulary *vocabulary, const char *run, size_t size)
 {
     PyObject *found = PyList_New(0);
     if (!found || add_run(found, run, (Py_ssize_t)size) < 0) {
@@ -165,11 +114,14 @@ static Py_ssize_t note_terms(Runs *held, PyObject *vocabulary, const char *run, 
     }
     int32_t *to = held->several + start;
     *to++ = (int32_t)count;
-    for (size_t at = 0; at < count; at++)
-        if ((*to++ = number_term(vocabulary, Py_NewRef(PyList_GET_ITEM(found, (Py_ssize_t)at)))) < 0) {
+    for (size_t at = 0; at < count; at++) {
+        Py_ssize_t letters;
+        const char *term = ascii_of(PyList_GET_ITEM(found, (Py_ssize_t)at), &letters);
+        if (!term || (*to++ = number_term(vocabulary, term, (size_t)letters)) < 0) {
             Py_DECREF(found);
             return -1;
         }
+    }
     Py_DECREF(found);
     held->several_used = start + count + 1;
     return (Py_ssize_t)start;
@@ -177,35 +129,25 @@ static Py_ssize_t note_terms(Runs *held, PyObject *vocabulary, const char *run, 
 
 /* Finds the terms of a run that is new, and remembers them: its place, or NULL. Sets an error, or none if the memo has no
    room for the run. */
-static Place *add_place(Runs *held, PyObject *vocabulary, Place wanted, const char *run, size_t most)
+static Place *add_place(Runs *held, Vocabulary *vocabulary, const Met *met, size_t longest)
 {
-    size_t size = wanted.size, read = size < most ? size : most;
-    Py_ssize_t code;
-    if (grow_runs(held, size) < 0 || !place_of(held, wanted.hash, wanted.head, run, size))
+    const char *run = met->run;
+    size_t size = met->size;
+    if (grow_runs(held, size) < 0 || !place_of(held, met->hash, run, size))
         return NULL;
-    if (is_plain(run, read)) {
-        PyObject *term = PyUnicode_New((Py_ssize_t)read, 127);
-        if (term)
-            memcpy(PyUnicode_DATA(term), run, read);
-        code = number_term(vocabulary, term);
-    }
-    else {
-        code = note_terms(held, vocabulary, run, read);
-        if (code >= 0 && held->several[code] == 1) { /* `Read` has one term as well */
-            held->several_used = (size_t)code;
-            code = held->several[code + 1];
-        }
-        else if (code >= 0)
-            code = -2 - code;
-    }
-    if (code == -1)
+    Py_ssize_t code = note_terms(held, vocabulary, run, size < longest ? size : longest);
+    if (code < 0)
         return NULL;
+    if (held->several[code] == 1) { /* `Read` has one term as well */
+        held->several_used = (size_t)code;
+        code = held->several[code + 1];
+    }
+    else
+        code = -2 - code;
     /* A list was made, and the collector may have run: the memo may be another one now. */
-    Place *place = grow_runs(held, size) == 0 ? place_of(held, wanted.hash, wanted.head, run, size) : NULL;
+    Place *place = grow_runs(held, size) == 0 ? place_of(held, met->hash, run, size) : NULL;
     if (place && !place->hash) {
-        wanted.start = (uint32_t)held->letters_used;
-        wanted.code = (int32_t)code;
-        *place = wanted;
+        *place = (Place){met->hash, (uint32_t)held->letters_used, (uint32_t)size, (int32_t)code};
         memcpy(held->letters + held->letters_used, run, size);
         held->letters_used += size;
         held->used++;
@@ -213,31 +155,66 @@ static Place *add_place(Runs *held, PyObject *vocabulary, Place wanted, const ch
     return place;
 }
 
-/* The place of a run behind which fewer than eight bytes can be read. */
-static Place *place_of_last(Runs *held, PyObject *vocabulary, const char *run, size_t size, size_t most)
+/* Where the run that begins here ends; whether there is anything else in it than lower-case letters. */
+static inline const char *end_of_run(const char *at, const char *stop, const char *end, int *mixed)
 {
-    char last[WORD_MAX + 8] = {0};
-    if (size > WORD_MAX)
-        return NULL;
-    memcpy(last, run, size);
-    Place wanted = {.hash = hash_of(held, last, size), .head = letters_at(last, size), .size = (uint32_t)size};
-    Place *place = place_of(held, wanted.hash, wanted.head, run, size);
-    return place && place->hash ? place : add_place(held, vocabulary, wanted, run, most);
+    uint64_t others = 0;
+#if PY_LITTLE_ENDIAN
+    const uint64_t ones = ~(uint64_t)0 / 255, tops = ones << 7;
+    for (uint64_t eight, odd; !others && end - at >= 8 && at < stop; at += others ? lowest(others) / 8 : 8) {
+        memcpy(&eight, at, 8);
+        eight &= ~tops; /* what is not ASCII stands behind the text */
+        /* The highest bit of a byte says whether it is at least the first, and then whether it is beyond the last. */
+        const uint64_t lower = (eight + ones * (128 - 'a')) & ~(eight + ones * (127 - 'z'));
+        const uint64_t upper = (eight + ones * (128 - 'A')) & ~(eight + ones * (127 - 'Z'));
+        const uint64_t digits = (eight + ones * (128 - '0')) & ~(eight + ones * (127 - '9'));
+        others = ~(lower | upper | digits) & tops;
+        odd = (upper | digits) & tops;
+        *mixed |= odd && (!others || lowest(odd) < lowest(others)) && at + lowest(odd) / 8 < stop;
+    }
+#endif
+    if (!others)
+        for (; at < stop && is_wordly(*at); at++)
+            *mixed |= !is_lower(*at);
+    return at < stop ? at : stop;
 }
 
-int terms_of_run(Runs *held, PyObject *vocabulary, const char *run, size_t size, const char *end, size_t most,
-                 const int32_t **numbers)
+const char *meet_runs(const Runs *held, const Vocabulary *vocabulary, const char *at, const char *stop, const char *end,
+                      size_t longest, Met *met, size_t *used, size_t most)
 {
-    Place *place;
-    if ((size_t)(end - run) < size + 8)
-        place = place_of_last(held, vocabulary, run, size, most);
-    else if (size > UINT32_MAX / 4)
-        place = NULL;
-    else {
-        Place wanted = {.hash = hash_of(held, run, size), .head = letters_at(run, size), .size = (uint32_t)size};
-        place = place_of(held, wanted.hash, wanted.head, run, size);
+    while (*used < most) {
+        while (at < stop && !is_wordly(*at))
+            at++;
+        if (at == stop)
+            break;
+        Met *each = &met[(*used)++];
+        int mixed = 0;
+        each->run = at;
+        at = end_of_run(at, stop, end, &mixed);
+        each->size = (size_t)(at - each->run);
+        each->plain = !mixed && each->size <= longest;
+        uint64_t hash = hash_start(held->seed, each->size);
+        for (const char *eight = each->run; eight < at; eight += 8) {
+            size_t left = (size_t)(at - eight);
+            char last[8] = {0};
+            if (end - eight < 8)
+                memcpy(last, eight, left);
+            hash = hash_step(held->seed, hash, letters_at(end - eight < 8 ? last : eight, left));
+        }
+        each->hash = each->plain ? hash : hash | 1;
+        if (each->plain && vocabulary->room)
+            FETCH(&vocabulary->places[hash & (vocabulary->room - 1)]);
+    }
+    return at;
+}
+
+int terms_of_run(Runs *held, Vocabulary *vocabulary, const Met *met, size_t longest, const int32_t **numbers)
+{
+    Place *place = NULL;
+    if (met->size <= UINT32_MAX / 4) {
+        place = place_of(held, met->hash, met->run, met->size);
         if (!place || !place->hash)
-            place = add_place(held, vocabulary, wanted, run, most);
+            place = add_place(held, vocabulary, met, longest);
     }
     if (!place)
         return PyErr_Occurred() ? -1 : -2;

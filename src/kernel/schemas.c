@@ -76,39 +76,40 @@ static int keyword(Piece key)
     }
 }
 
-/* Where the values of the keywords that hold words start. */
-static int read_keywords(const char *at, const char *found[KEYWORDS + 1])
+/* Where the values of the keywords that hold words start; where the schema ends, or NULL if it is not as expected. */
+static const char *read_keywords(const char *at, const char *found[KEYWORDS + 1])
 {
     Piece key;
     memset(found, 0, KEYWORDS * sizeof *found);
     while (next_member(&at, &key)) {
         found[keyword(key)] = at;
         if (!(at = skip_value(at)))
-            return -1;
+            return NULL;
     }
-    return at ? 0 : -1;
+    return at;
 }
 
-/* The words of one schema, and where the schemas inside it start. -1: not as expected, or an error is set. */
-static int add_words(Inside *inside, const char *schema, Py_ssize_t enumerated)
+/* The words of one schema, and where the schemas inside it start. Where it ends, or NULL if it is not as expected, or an
+   error is set. */
+static const char *add_words(Inside *inside, const char *schema, Py_ssize_t enumerated)
 {
-    const char *found[KEYWORDS + 1], *at;
+    const char *found[KEYWORDS + 1], *at, *end = read_keywords(schema, found);
     Pieces *words = &inside->words;
     Row *below = &inside->below;
     Piece text;
-    if (read_keywords(schema, found) < 0)
-        return -1;
+    if (!end)
+        return NULL;
     if ((at = found[DESCRIPTION]) && *at == '"' && (!read_escaped(at, &text) || put_text(inside, words, text) < 0))
-        return -1;
+        return NULL;
     if ((at = found[ENUM]) && *at == '[') {
         for (Py_ssize_t count = 0; has_next(&at, '[', ']'); count++) {
             if (*at == '"' && count < enumerated && (!read_escaped(at, &text) || put_text(inside, words, text) < 0))
-                return -1;
+                return NULL;
             if (!(at = skip_value(at)))
-                return -1;
+                return NULL;
         }
         if (!at)
-            return -1;
+            return NULL;
     }
     for (int which = PROPERTIES; which <= ALL_OF; which++) {
         if (!(at = found[which]))
@@ -116,29 +117,45 @@ static int add_words(Inside *inside, const char *schema, Py_ssize_t enumerated)
         if (which == PROPERTIES && *at == '{') {
             while (next_member(&at, &text))
                 if (put_piece(words, text) < 0 || put(below, (void *)at) < 0 || !(at = skip_value(at)))
-                    return -1;
+                    return NULL;
         }
         else if (which == ITEMS && *at == '{') {
             if (put(below, (void *)at) < 0)
-                return -1;
+                return NULL;
         }
         else if (which > ITEMS && *at == '[')
             while (has_next(&at, '[', ']'))
                 if (put(below, (void *)at) < 0 || !(at = skip_value(at)))
-                    return -1;
+                    return NULL;
         if (!at)
-            return -1;
+            return NULL;
     }
-    return 0;
+    return end;
+}
+
+/* The names of the parameters, and the words of the first level under them, in one go. */
+static const char *add_parameters(Inside *inside, const char *at, Py_ssize_t levels, Py_ssize_t enumerated)
+{
+    Piece name;
+    while (next_member(&at, &name)) {
+        if (put_piece(&inside->names, name) < 0)
+            return NULL;
+        at = levels > 0 && *at == '{' ? add_words(inside, at, enumerated) : skip_value(at);
+        if (!at)
+            return NULL;
+    }
+    return at;
 }
 
 int read_inside(Inside *inside, PyObject *schema, Py_ssize_t levels, Py_ssize_t enumerated)
 {
-    const char *start = PyBytes_AS_STRING(schema), *found[KEYWORDS + 1];
+    const char *at = PyBytes_AS_STRING(schema);
     size_t size = (size_t)PyBytes_GET_SIZE(schema);
-    inside->names.used = inside->words.used = inside->level.used = 0;
+    int failed = *at != '{', met = 0;
+    Piece key;
+    inside->names.used = inside->words.used = inside->below.used = 0;
     inside->plain_used = 0;
-    if (inside->plain_room < size && memchr(start, '\\', size)) {
+    if (inside->plain_room < size && memchr(at, '\\', size)) {
         char *plain = PyMem_Realloc(inside->plain, size);
         if (!plain) {
             PyErr_NoMemory();
@@ -147,22 +164,21 @@ int read_inside(Inside *inside, PyObject *schema, Py_ssize_t levels, Py_ssize_t 
         inside->plain = plain;
         inside->plain_room = size;
     }
-    int failed = *start != '{' || read_keywords(start, found) < 0;
-    if (!failed && found[PROPERTIES] && *found[PROPERTIES] == '{') {
-        const char *at = found[PROPERTIES];
-        Piece name;
-        while (!failed && next_member(&at, &name))
-            failed = put_piece(&inside->names, name) < 0 || put(&inside->level, (void *)at) < 0 || !(at = skip_value(at));
+    while (!failed && next_member(&at, &key)) {
+        int parameters = keyword(key) == PROPERTIES;
+        failed = parameters && met++; /* an encoder writes a key once */
+        at = parameters && *at == '{' ? add_parameters(inside, at, levels, enumerated) : skip_value(at);
         failed |= !at;
     }
-    for (; !failed && levels > 0 && inside->level.used; levels--) {
-        inside->below.used = 0;
-        for (Py_ssize_t at = 0; !failed && at < inside->level.used; at++)
-            if (*(const char *)inside->level.at[at] == '{')
-                failed = add_words(inside, inside->level.at[at], enumerated) < 0;
+    failed |= !at;
+    for (; !failed && --levels > 0 && inside->below.used;) {
         Row done = inside->level;
         inside->level = inside->below;
         inside->below = done;
+        inside->below.used = 0;
+        for (Py_ssize_t which = 0; !failed && which < inside->level.used; which++)
+            if (*(const char *)inside->level.at[which] == '{')
+                failed = !add_words(inside, inside->level.at[which], enumerated);
     }
     return !failed ? 1 : PyErr_Occurred() ? -1 : 0;
 }

@@ -7,6 +7,9 @@ static void free_watched(PyObject *capsule)
     PyMem_Free(PyCapsule_GetPointer(capsule, WORDS));
 }
 
+/* The first two letters of a word, whatever their case; what is no letter may be taken for one. */
+static size_t pair_of(const char *word, size_t size) { return (size_t)(word[0] & 31) << 5 | (size_t)(word[size > 1] & 31); }
+
 /* words(words) -> a few short words to be looked for. */
 PyObject *words(PyObject *module, PyObject *given)
 {
@@ -21,7 +24,7 @@ PyObject *words(PyObject *module, PyObject *given)
         }
         memcpy(watched->words[watched->used].letters, PyBytes_AS_STRING(word), (size_t)size);
         watched->words[watched->used++].size = (int)size;
-        watched->sizes[(unsigned char)*PyBytes_AS_STRING(word)] |= 1u << size;
+        watched->sizes[pair_of(PyBytes_AS_STRING(word), (size_t)size)] |= 1u << size;
     }
     Py_XDECREF(list);
     if (!watched && !PyErr_Occurred())
@@ -34,7 +37,7 @@ PyObject *words(PyObject *module, PyObject *given)
 
 int is_one_of(const Watched *watched, const char *word, size_t size)
 {
-    if (!size || size > WATCHED_CHARS || !(watched->sizes[(unsigned char)*word] >> size & 1))
+    if (!size || size > WATCHED_CHARS || !(watched->sizes[pair_of(word, size)] >> size & 1))
         return 0;
     for (int which = 0; which < watched->used; which++)
         if (watched->words[which].size == (int)size && watched->words[which].letters[0] == *word
@@ -46,7 +49,7 @@ int is_one_of(const Watched *watched, const char *word, size_t size)
 static int is_watched(const Watched *watched, const char *word, size_t size)
 {
     char lower[WATCHED_CHARS];
-    if (size > WATCHED_CHARS || !(watched->sizes[(unsigned char)lower_of(*word)] >> size & 1))
+    if (size > WATCHED_CHARS || !(watched->sizes[pair_of(word, size)] >> size & 1))
         return 0;
     for (size_t at = 0; at < size; at++)
         lower[at] = lower_of(word[at]);
@@ -106,18 +109,6 @@ static Bits bits_of(const unsigned char *at)
     return bits;
 }
 
-static int lowest(uint64_t bits)
-{
-#if defined(__GNUC__) || defined(__clang__)
-    return __builtin_ctzll(bits);
-#else
-    int place = 0;
-    for (; !(bits & 1); bits >>= 1)
-        place++;
-    return place;
-#endif
-}
-
 /* Whether every word that ends in a stretch is none of the watched. `since` is where the last one began, if it goes on. */
 static int passes(const Watched *watched, uint64_t bits, const char *at, const char **since)
 {
@@ -163,19 +154,9 @@ static int is_suspect(const char *at, const char *start, const char **end)
 /* An escape that says no more than a usual blank or quote does. */
 static int is_usual(const char *at) { return *at == '\\' && at[1] && strchr("ntr\"/", at[1]); }
 
-/* harmless(raw, words, long) -> whether compact JSON is plain ASCII with none of the words and no run so long that may
-   be text in another notation. False is no answer: somebody has to look closer. */
-FAST(harmless)
+/* Whether compact JSON is plain ASCII with none of the words and no run so long that may be text in another notation. */
+static int is_harmless(const char *start, const char *end, const Watched *watched, int least)
 {
-    if (count != 3 || !PyBytes_CheckExact(args[0]))
-        return PyErr_Format(PyExc_TypeError, "harmless takes bytes, words and a length");
-    const Watched *watched = PyCapsule_GetPointer(args[1], WORDS);
-    size_t least = PyLong_AsSize_t(args[2]);
-    if (PyErr_Occurred())
-        return NULL;
-    const char *start = PyBytes_AS_STRING(args[0]), *end = start + PyBytes_GET_SIZE(args[0]);
-    if (least < 1 || least > STRETCH / 2)
-        return PyErr_Format(PyExc_ValueError, "the length is 1 to %d", STRETCH / 2);
     const char *word = NULL, *seen = start; /* the word that goes on; what stands before this has no long run */
     uint64_t run = 0, escaped = 0;          /* of the stretch before */
     for (const char *at = start; at <= end; at += STRETCH) { /* at the end come blanks, which end words and runs */
@@ -187,7 +168,7 @@ FAST(harmless)
         for (uint64_t stops = bits.stop; stops; stops &= stops - 1) {
             int place = lowest(stops);
             if (!is_usual(at + place))
-                Py_RETURN_FALSE;
+                return 0;
             escaped |= (uint64_t)2 << place;
         }
         /* The letter of an escape is part of no word. */
@@ -195,20 +176,47 @@ FAST(harmless)
         bits.run &= ~escaped;
         escaped = bits.stop >> (STRETCH - 1);
         if (!passes(watched, bits.word, at, &word))
-            Py_RETURN_FALSE;
+            return 0;
         /* Long runs, by halves of stretches: what begins in one half ends in the next, or is seen again there. */
         for (int half = 0; half < 2; half++) {
             uint64_t both = half ? bits.run : bits.run << STRETCH / 2 | run >> STRETCH / 2;
-            for (uint64_t rows = rows_of(both, (int)least); rows; rows &= rows - 1) {
+            for (uint64_t rows = rows_of(both, least); rows; rows &= rows - 1) {
                 const char *from = at + lowest(rows) - (half ? 0 : STRETCH / 2), *until = end;
                 if (from >= seen) {
                     if (is_suspect(from, start, &until))
-                        Py_RETURN_FALSE;
+                        return 0;
                     seen = until;
                 }
             }
         }
         run = bits.run;
     }
-    Py_RETURN_TRUE;
+    return 1;
+}
+
+/* suspects(raws, words, long) -> the places of those among many pieces of compact JSON that are not plain ASCII with none
+   of the words and no run so long that may be text in another notation: somebody has to look closer at them. */
+FAST(suspects)
+{
+    if (count != 3 || !PyList_CheckExact(args[0]))
+        return PyErr_Format(PyExc_TypeError, "suspects takes a list of bytes, words and a length");
+    const Watched *watched = PyCapsule_GetPointer(args[1], WORDS);
+    size_t least = PyLong_AsSize_t(args[2]);
+    if (PyErr_Occurred())
+        return NULL;
+    if (least < 1 || least > STRETCH / 2)
+        return PyErr_Format(PyExc_ValueError, "the length is 1 to %d", STRETCH / 2);
+    PyObject *found = PyList_New(0);
+    for (Py_ssize_t at = 0; found && at < PyList_GET_SIZE(args[0]); at++) {
+        PyObject *raw = PyList_GET_ITEM(args[0], at);
+        if (!PyBytes_CheckExact(raw)) {
+            Py_DECREF(found);
+            return PyErr_Format(PyExc_TypeError, "suspects takes bytes");
+        }
+        const char *start = PyBytes_AS_STRING(raw);
+        if (!is_harmless(start, start + PyBytes_GET_SIZE(raw), watched, (int)least)
+            && append(found, PyLong_FromSsize_t(at)) < 0)
+            Py_CLEAR(found);
+    }
+    return found;
 }

@@ -254,30 +254,23 @@ FAST(possible)
     return found;
 }
 
-/* The number of a term, borrowed; NULL if it has none or, with an error set, if that cannot be said. */
-static PyObject *number_of(PyObject *vocabulary, const char *word, Py_ssize_t size)
-{
-    PyObject *term = PyUnicode_FromStringAndSize(word, size);
-    PyObject *number = term ? PyDict_GetItemWithError(vocabulary, term) : NULL;
-    Py_XDECREF(term);
-    return number;
-}
-
 /* forms(vocabulary, key) -> the numbers of the terms whose family is the key, in the order of `possible_forms`, each
-   once; None if the key is no ASCII text of usual length. */
+   once; None if the key is no ASCII text of usual length, or the vocabulary is not the kernel's. */
 FAST(forms)
 {
     static const char *const ENDINGS[] = {"", "s", "es", "ing", "ings", "ed", "eds", "+ing", "+ings", "+ed", "+eds",
                                           "e", "eing", "eings", "eeing", "eeings"};
     Py_ssize_t size;
-    if (count != 2 || !PyDict_CheckExact(args[0]))
+    if (count != 2)
         return PyErr_Format(PyExc_TypeError, "forms takes a vocabulary and a key");
+    const Vocabulary *known = as_vocabulary(args[0]);
     const char *key = ascii_of(args[1], &size);
-    if (!key || size < 1 || size > WORD_MAX)
+    if (!known || !key || size < 1 || size > WORD_MAX)
         Py_RETURN_NONE;
     char form[WORD_MAX + 8], stem[WORD_MAX + 8];
-    PyObject *found = PyList_New(0);
-    for (size_t kind = 0; found && kind <= sizeof ENDINGS / sizeof *ENDINGS; kind++) {
+    int32_t numbers[sizeof ENDINGS / sizeof *ENDINGS + 1];
+    Py_ssize_t used = 0;
+    for (size_t kind = 0; kind <= sizeof ENDINGS / sizeof *ENDINGS; kind++) {
         Py_ssize_t length = size;
         const char *ending = "ies"; /* the last one: of a key that ends in y */
         memcpy(form, key, (size_t)size);
@@ -292,17 +285,21 @@ FAST(forms)
             break;
         memcpy(form + length, ending, strlen(ending));
         length += (Py_ssize_t)strlen(ending);
-        PyObject *number = kind ? number_of(args[0], form, length) : PyDict_GetItemWithError(args[0], args[1]);
-        if (number) {
-            memcpy(stem, form, (size_t)length);
-            stem[length] = 0;
-            if (family_of(stem, length) == size && !memcmp(stem, key, (size_t)size)
-                && (!PySequence_Contains(found, number) && PyList_Append(found, number) < 0))
-                Py_CLEAR(found);
-        }
-        else if (PyErr_Occurred())
-            Py_CLEAR(found);
+        int32_t number = number_of(known, form, (size_t)length);
+        if (number < 0)
+            continue;
+        memcpy(stem, form, (size_t)length);
+        stem[length] = 0;
+        int fresh = family_of(stem, length) == size && !memcmp(stem, key, (size_t)size);
+        for (Py_ssize_t at = 0; fresh && at < used; at++)
+            fresh = numbers[at] != number;
+        if (fresh)
+            numbers[used++] = number;
     }
+    PyObject *found = PyList_New(0);
+    for (Py_ssize_t at = 0; found && at < used; at++)
+        if (append(found, PyLong_FromLong(numbers[at])) < 0)
+            Py_CLEAR(found);
     return found;
 }
 

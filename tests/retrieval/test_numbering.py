@@ -20,7 +20,7 @@ ODD = st.text(alphabet="aBc1é日-—’\x1e_ \t\ud800Ab", max_size=40)
 def words_of(numbering: Numbering, texts: list[tuple[str, ...]]) -> list[list[str]]:
     """The terms of each text, sorted."""
     numbers, places = numbering.numbers(texts)
-    words = {number: word for word, number in numbering.vocabulary.items()}
+    words = list(numbering.vocabulary)
     found: list[list[str]] = [[] for text in texts for _ in text]
     for number, place in zip(numbers.tolist(), places.tolist(), strict=True):
         found[place].append(words[number])
@@ -74,6 +74,6 @@ def test_written_forms_are_forgotten_when_they_have_become_many_and_terms_keep_t
     assert held.held > 50
     held.rest()
     assert held.held < 5
-    known = dict(held.vocabulary)
+    known = list(held.vocabulary)
     assert words_of(held, [("alpha readFile",)]) == first
-    assert held.vocabulary == known
+    assert list(held.vocabulary) == known

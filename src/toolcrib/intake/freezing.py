@@ -6,9 +6,9 @@ as null); only a definition that fails that question is walked.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import orjson
@@ -30,15 +30,26 @@ from toolcrib.dialects.base import kind_of
 from toolcrib.errors import DefinitionError
 from toolcrib.intake.naming import exposed_name
 from toolcrib.kernel import kernel
-from toolcrib.limits import DEFINITION_MAX_BYTES, DESCRIPTION_MAX_CHARS, SCHEMA_MAX_DEPTH, SCHEMA_MAX_NODES
+from toolcrib.limits import (
+    DEFINITION_MAX_BYTES,
+    DESCRIPTION_MAX_CHARS,
+    EXPOSED_NAME_MAX_CHARS,
+    SCHEMA_MAX_DEPTH,
+    SCHEMA_MAX_NODES,
+)  # fmt: skip
 
-_WRAPPER_CHARS = len('{"type":"function","function":{"name":,"description":,"parameters":}}')
+if TYPE_CHECKING:
+    from toolcrib._kernel import Told
+
+_WRAPPER_CHARS = len('{"type":"function","function":{"name":"","description":,"parameters":}}')
 _ESCAPE = re.compile(rb"\\.")
 _NO_BRACKETS = bytes(code for code in range(256) if code not in b"{}[]")
 _ALL_ALIKE = bytes.maketrans(b"[]", b"{}")
 _NAN = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 _NOTHING_SAID = Traits()
-_Reader = Callable[[bytes, int], tuple[bool, str, str, bytes, bytes | None] | None]
+# No value takes less than two bytes.
+_BOUNDS = SCHEMA_MAX_DEPTH, 2 * SCHEMA_MAX_NODES, DESCRIPTION_MAX_CHARS
+"""Levels, bytes, and characters of a description up to which nobody has to look twice."""
 _LITERALS = frozenset({"enum", "const", "default", "examples", "example"})
 """Keywords whose content is data, not schema."""
 
@@ -68,10 +79,11 @@ def freeze_tool(
     _require_text(toolset, *aliases)
     read = None
     if kernel is not None and (plain or kernel.plain(definition)):
-        read = _read_bytes(encoded, dialect, kernel.read_tool)
-    if read is None:
+        told = kernel.read_tool(encoded, *_BOUNDS)
+        read = _said(told) if told is not None else None
+    if read is None or dialect not in {None, read[0]}:
         read = _read_values(definition, encoded, dialect)
-    shape, leaf, description, schema, annotations = read
+    shape, leaf, description, schema, known, chars = read
     if len(description) > DESCRIPTION_MAX_CHARS:
         raise DefinitionError(
             f"the description has {len(description)} characters; at most {DESCRIPTION_MAX_CHARS} are taken"
@@ -86,14 +98,49 @@ def freeze_tool(
         schema=schema,
         raw=encoded,
         dialect=shape,
-        traits=traits or _traits_of(annotations),
+        traits=traits or known,
         aliases=aliases,
-        chars=_openai_chars(shape, encoded, name, leaf, description, schema),
+        chars=chars + len(name),
     )
 
 
-_Read = tuple[DialectName, str, str, bytes, Mapping[str, Json]]
-"""What a definition within bounds says: its dialect, name, description, encoded schema, and annotations."""
+def freeze_plain(encoded: bytes, toolsets: Sequence[str], *, origin: Origin) -> list[Tool | bytes] | None:
+    """What `freeze_tool` makes of an encoded list of plain definitions, each in the toolset of its place.
+
+    Of a definition that has to be looked at alone it gives the bytes, and nothing without the compiled kernel.
+    """
+    if kernel is None or not all(name.isascii() for name in dict.fromkeys(toolsets)):
+        return None
+    found = kernel.read_tools(encoded, *_BOUNDS, EXPOSED_NAME_MAX_CHARS)
+    if found is None:
+        return None
+    tools: list[Tool | bytes] = []
+    for told, toolset in zip(found, toolsets, strict=True):
+        if isinstance(told, bytes):
+            tools.append(told)
+            continue
+        raw, chat, name, description, schema, said, chars = told
+        tools.append(
+            Tool(
+                name=ToolName(name),
+                toolset=ToolsetName(toolset),
+                origin=origin,
+                leaf=name,
+                description=description,
+                schema=schema,
+                raw=raw,
+                dialect="openai_chat" if chat else "mcp",
+                traits=_NOTHING_SAID if said is None else _traits_in(said),
+                aliases=(),
+                chars=chars + len(name) + (0 if chat else _WRAPPER_CHARS),
+            )
+        )
+    return tools
+
+
+_Read = tuple[DialectName, str, str, bytes, Traits, int]
+"""What a definition within bounds says: dialect, name, description, encoded schema, what is known of its behaviour, and
+the characters of the definition as an OpenAI chat function but for the exposed name."""
 
 
 def _read_values(definition: JsonObject, encoded: bytes, dialect: DialectName | None) -> _Read:
@@ -101,23 +148,17 @@ def _read_values(definition: JsonObject, encoded: bytes, dialect: DialectName | 
     said = _require_usable(definition, encoded)
     shape = dialect or detect_tool_dialect(said)
     parts = DIALECTS[shape].read_tool(said)
-    return shape, parts.name, parts.description, fitted(orjson.dumps(parts.schema)), parts.annotations
+    schema = fitted(orjson.dumps(parts.schema))
+    chars = _openai_chars(shape, encoded, parts.name, parts.description, schema)
+    return shape, parts.name, parts.description, schema, _traits_of(parts.annotations), chars
 
 
-def _read_bytes(encoded: bytes, dialect: DialectName | None, read: "_Reader") -> _Read | None:
-    """The same from the bytes of one that is plain; none if it may break bounds, or is not as most are."""
-    # No value takes less than two bytes.
-    if len(encoded) > 2 * SCHEMA_MAX_NODES or (b"$" in encoded and _may_refer_elsewhere(encoded)):
-        return None
-    found = read(encoded, SCHEMA_MAX_DEPTH)
-    if found is None:
-        return None
-    chat, name, description, schema, said = found
-    shape: DialectName = "openai_chat" if chat else "mcp"
-    if dialect is not None and dialect != shape:
-        return None
-    annotations = cast("JsonObject", orjson.loads(said)) if said is not None and said.startswith(b"{") else {}
-    return shape, name, description, schema, annotations
+def _said(told: "Told") -> _Read:
+    """The same as the compiled kernel read it from the bytes."""
+    _, chat, name, description, schema, said, chars = told
+    if chat:
+        return "openai_chat", name, description, schema, _NOTHING_SAID, chars
+    return "mcp", name, description, schema, _traits_in(said), chars + _WRAPPER_CHARS
 
 
 def name_of(raw: object) -> str:
@@ -225,6 +266,11 @@ def _require_bounded(definition: JsonObject) -> None:  # noqa: C901 - one walk, 
             )
 
 
+def _traits_in(said: bytes | None) -> Traits:
+    """What encoded annotations say."""
+    return _traits_of(cast("JsonObject", orjson.loads(said)) if said is not None and said.startswith(b"{") else {})
+
+
 def _traits_of(annotations: Mapping[str, Json]) -> Traits:
     """What MCP annotations say. They are the source's own word: they may raise a requirement, never lower one."""
     if not annotations:
@@ -242,10 +288,8 @@ def _traits_of(annotations: Mapping[str, Json]) -> Traits:
     )
 
 
-def _openai_chars(
-    dialect: DialectName, encoded: bytes, name: ToolName, leaf: str, description: str, schema: bytes
-) -> int:
-    """Characters of the definition as an OpenAI chat function under its exposed name, without building it."""
+def _openai_chars(dialect: DialectName, encoded: bytes, leaf: str, description: str, schema: bytes) -> int:
+    """Characters of the definition as an OpenAI chat function but for its exposed name, without building it."""
     if dialect == "openai_chat":
-        return json_chars(encoded) + len(name) - json_chars(orjson.dumps(leaf)) + 2
-    return _WRAPPER_CHARS + len(name) + 2 + json_chars(orjson.dumps(description)) + json_chars(schema)
+        return json_chars(encoded) - json_chars(orjson.dumps(leaf)) + 2
+    return _WRAPPER_CHARS + json_chars(orjson.dumps(description)) + json_chars(schema)

@@ -8,7 +8,7 @@ Invariant: what is ruled out here has no hard finding; the tests draw texts from
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from toolcrib.intake.encoded import ENTITIES_MIN, ESCAPES_MIN, PERCENTS_MIN, RUN_MIN_CHARS, is_encoded_run
@@ -60,12 +60,15 @@ _STRETCH_BEFORE, _STRETCH_AFTER = 150, 200
 _WATCHED = kernel.words(_DECISIVE) if kernel is not None else None
 
 
-def is_harmless(raw: bytes) -> bool:
-    """Whether one look at compact JSON rules out every hard finding; the compiled kernel alone can say so.
+def suspects(raws: list[bytes]) -> Sequence[int]:
+    """The places of those pieces of compact JSON in which one look does not rule out every hard finding.
 
-    It is plain ASCII without odd escapes, has no decisive word, and no long run that may be encoded.
+    Ruled out is plain ASCII without odd escapes, decisive words, and long runs that may be encoded; the compiled kernel
+    alone can say so.
     """
-    return kernel is not None and _WATCHED is not None and kernel.harmless(raw, _WATCHED, RUN_MIN_CHARS)
+    if kernel is None or _WATCHED is None:
+        return range(len(raws))
+    return kernel.suspects(raws, _WATCHED, RUN_MIN_CHARS)
 
 
 def odd_characters(raw: bytes) -> str:

@@ -18,11 +18,11 @@ from toolcrib.intake.findings import Finding, excerpt_of, make_visible, strings_
 from toolcrib.intake.glance import (
     concealing_stretches,
     has_controls,
-    is_harmless,
     may_be_encoded,
     may_conceal,
     odd_characters,
     only_parts_words,
+    suspects,
     without_escapes,
 )
 from toolcrib.intake.hidden import find_hidden, has_suspects
@@ -70,16 +70,15 @@ def find_hard(toolset: Toolset, known: Known | None = None) -> Mapping[str, tupl
     """The hard findings of `screen_toolset` alone, for a fraction of the time: fit to be asked before every serve."""
     found: dict[str, list[Finding]] = defaultdict(list)
     kept: Known = {} if known is None else known
-    for tool in toolset.tools:
-        # Looking again takes less time than finding out what it would be kept by.
-        if is_harmless(tool.raw):
-            continue
+    # Looking again takes less time than finding out what it would be kept by.
+    for place in suspects([tool.raw for tool in toolset.tools]):
+        tool = toolset.tools[place]
         findings = kept.get(tool.fingerprint)
         if findings is None:
             findings = kept[tool.fingerprint] = _find_hard(tool)
         if findings:
             found[tool.name].extend(findings)
-    if not all(tool.leaf.isascii() for tool in toolset.tools):
+    if not "".join([tool.leaf for tool in toolset.tools]).isascii():
         for name, finding in _find_look_alikes(toolset.tools):
             if finding.severity == "hard":
                 found[name].append(finding)
@@ -93,8 +92,6 @@ def _find_hard(tool: Tool) -> tuple[Finding, ...]:
 def _may_be_hard(tool: Tool) -> bool:
     """Asks the raw bytes what can make a finding hard: hidden or foreign characters, concealment, encoded orders."""
     raw = tool.raw
-    if is_harmless(raw):
-        return False
     odd = odd_characters(raw)
     if has_controls(raw) or (odd and (not tool.leaf.isascii() or _has_hidden(tool, odd))):
         return True

@@ -34,7 +34,7 @@ class Numbering:
     __slots__ = ("_runs", "families", "memo", "vocabulary")
 
     def __init__(self) -> None:
-        self.vocabulary: dict[str, int] = {}
+        self.vocabulary: dict[str, int] = kernel.vocabulary(hash(_SEED)) if kernel is not None else {}
         self._runs = _Runs(self.vocabulary)
         self.memo = _memo()
         """What the compiled kernel remembers of runs: all but those of texts that are not all ASCII."""

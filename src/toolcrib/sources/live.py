@@ -17,7 +17,7 @@ from msgspec import Struct
 from toolcrib.definitions import Call, Json, JsonObject, Origin, Result, Skipped, Tool, Toolset, ToolsetName, fitted
 from toolcrib.errors import DefinitionError
 from toolcrib.execution.dispatch import CallContext
-from toolcrib.intake.freezing import freeze_tool, name_of
+from toolcrib.intake.freezing import freeze_plain, freeze_tool, name_of
 from toolcrib.kernel import kernel
 from toolcrib.sources.base import build_toolset
 
@@ -34,13 +34,17 @@ Caller = Callable[[Call], Awaitable[Result]]
 Grouping = Callable[[JsonObject], str]
 
 
-class _Entry(Struct, frozen=True, gc=False):
-    """One definition of the list, as it was last seen."""
+class _Left(Struct, frozen=True, gc=False):
+    """One definition of the list that was left out, as it was last seen."""
 
     toolset: str
-    encoded: bytes | None
+    raw: bytes | None
     """Nothing if it cannot be encoded: then it is looked at every time."""
-    item: Tool | Skipped
+    skipped: Skipped
+
+
+_Entry = Tool | _Left
+"""One definition of the list: the tool that was made of it, or what is known of one that was left out."""
 
 
 class _Chunk:
@@ -59,10 +63,7 @@ class _Chunk:
             return self._is(_encode(part))
         if self._kept is not None and kernel.same(self._kept, part):
             return True
-        try:
-            now = kernel.keep(part, orjson.dumps, _KEPT_MAX_VALUES)
-        except TypeError:  # plain values that JSON has no place for
-            return False
+        now = _look(part)
         if now is None:
             return self._is(_encode(part))
         if not self._is(now[1]):
@@ -75,7 +76,7 @@ class _Chunk:
         if encoded is None:
             return False
         if self._encoded is None:
-            parts = [entry.encoded for entry in self.entries if entry.encoded is not None]
+            parts = [entry.raw for entry in self.entries if entry.raw is not None]
             if len(parts) < len(self.entries):
                 return False
             # What an encoder makes of the stretch as a whole.
@@ -147,16 +148,13 @@ class LiveDefinitions:
         """A stretch as it is now; with the compiled kernel encoded as a whole, and kept for the next comparison."""
         # Before anything is encoded: the host's own function might change what it looks at.
         groups = [self._group(raw) for raw in part]
-        seen = _look(part)
-        if seen is None:
-            entries = [
-                self._entry(raw, group, known, _encode(raw), plain=False)
-                for raw, group in zip(part, groups, strict=True)
-            ]
-            return _Chunk(tuple(entries))
-        kept, encoded, finite = seen
+        kept, whole, finite = _look(part) or (None, None, False)
+        fresh = freeze_plain(whole, groups, origin=self._origin) if whole and finite and not known else None
+        encoded = fresh or (kernel.items(whole) if kernel is not None and whole else None)
+        if encoded is None:
+            kept, finite, encoded = None, False, [_encode(raw) for raw in part]
         entries = [
-            self._entry(raw, group, known, own, plain=finite)
+            own if isinstance(own, Tool) else self._entry(raw, group, known, own, plain=finite)
             for raw, group, own in zip(part, groups, encoded, strict=True)
         ]
         return _Chunk(tuple(entries), kept)
@@ -164,40 +162,41 @@ class LiveDefinitions:
     def _entry(self, raw: JsonObject, toolset: str, known: _Known, encoded: bytes | None, *, plain: bool) -> _Entry:
         entry = known.get((toolset, encoded)) if known and encoded is not None else None
         # A NaN is encoded like null: what was left out for one is looked at again.
-        if entry is None or (isinstance(entry.item, Skipped) and encoded is not None and b"null" in encoded):
-            entry = _Entry(toolset, encoded, self._frozen(raw, toolset, encoded, plain=plain))
+        if entry is None or (isinstance(entry, _Left) and encoded is not None and b"null" in encoded):
+            entry = self._frozen(raw, toolset, encoded, plain=plain)
         return entry
 
     def _group(self, raw: object) -> str:
-        if self._toolset_of is None or not isinstance(raw, Mapping):
+        if self._toolset_of is None or not isinstance(raw, (dict, Mapping)):
             return self._name
         return self._toolset_of(cast("JsonObject", raw))
 
-    def _frozen(self, raw: JsonObject, toolset: str, encoded: bytes | None, *, plain: bool) -> Tool | Skipped:
+    def _frozen(self, raw: JsonObject, toolset: str, encoded: bytes | None, *, plain: bool) -> _Entry:
         try:
             return freeze_tool(raw, toolset=toolset, origin=self._origin, encoded=encoded, plain=plain)
         except DefinitionError as error:
-            return Skipped(toolset=ToolsetName(toolset), name=name_of(raw), reason=str(error))
+            skipped = Skipped(toolset=ToolsetName(toolset), name=name_of(raw), reason=str(error))
+            return _Left(toolset, encoded, skipped)
 
     def _toolsets(self, old: Sequence[_Chunk]) -> tuple[Toolset, ...]:
         """All toolsets; those that no changed chunk has a part in are the same objects."""
         same = {id(chunk) for chunk in self._chunks} & {id(chunk) for chunk in old}
         touched = {entry.toolset for chunk in (*old, *self._chunks) if id(chunk) not in same for entry in chunk.entries}
         before = {toolset.name: toolset for toolset in self._snapshot}
-        groups: dict[str, list[Tool | Skipped]] = {}
+        groups: dict[str, list[_Entry]] = {}
         for chunk in self._chunks:
             for entry in chunk.entries:
-                groups.setdefault(entry.toolset, []).append(entry.item)
+                groups.setdefault(entry.toolset, []).append(entry)
         return tuple(
-            self._build(name, items, before.get(ToolsetName(name)), changed=name in touched)
-            for name, items in groups.items()
+            self._build(name, entries, before.get(ToolsetName(name)), changed=name in touched)
+            for name, entries in groups.items()
         )
 
-    def _build(self, name: str, items: list[Tool | Skipped], before: Toolset | None, *, changed: bool) -> Toolset:
+    def _build(self, name: str, entries: list[_Entry], before: Toolset | None, *, changed: bool) -> Toolset:
         if before is not None and not changed:
             return before
-        tools = [item for item in items if isinstance(item, Tool)]
-        skipped = [item for item in items if isinstance(item, Skipped)]
+        tools = [entry for entry in entries if isinstance(entry, Tool)]
+        skipped = [entry.skipped for entry in entries if isinstance(entry, _Left)]
         toolset = build_toolset(name, tools, origin=self._origin, skipped=skipped)
         # Identity, not equality: equal definitions may still be written in another order.
         if before is not None and _same(before.tools, toolset.tools) and before.skipped == toolset.skipped:
@@ -207,19 +206,17 @@ class LiveDefinitions:
 
 def _known(chunks: Sequence[_Chunk]) -> _Known:
     """What was seen in these stretches, by toolset and content."""
-    return {(entry.toolset, entry.encoded): entry for chunk in chunks for entry in chunk.entries if entry.encoded}
+    return {(entry.toolset, entry.raw): entry for chunk in chunks for entry in chunk.entries if entry.raw}
 
 
-def _look(part: Sequence[JsonObject]) -> "tuple[Kept, list[bytes], bool] | None":
-    """What the compiled kernel keeps of a stretch, each definition encoded, and whether all numbers are finite."""
+def _look(part: Sequence[JsonObject]) -> "tuple[Kept, bytes, bool] | None":
+    """What the compiled kernel keeps of a stretch, the stretch encoded, and whether all numbers are finite."""
     if kernel is None:
         return None
     try:
-        seen = kernel.keep(part, orjson.dumps, _KEPT_MAX_VALUES)
+        return kernel.keep(part, orjson.dumps, _KEPT_MAX_VALUES)
     except TypeError:  # plain values that JSON has no place for
         return None
-    encoded = kernel.items(seen[1]) if seen is not None else None
-    return (seen[0], encoded, seen[2]) if seen is not None and encoded is not None else None
 
 
 def _encode(value: object) -> bytes | None:
