@@ -400,6 +400,86 @@ def test_sums_are_the_same_bits(segment: Any, weighted: list[Any], bests: list[A
     assert sums() == expected
 
 
+@compiled
+@thorough
+@given(
+    segments(),
+    st.lists(st.tuples(st.integers(0, 7), WEIGHTS | st.just(0.0)), max_size=8),
+    st.lists(st.tuples(WEIGHTED.map(tuple).filter(bool), WEIGHTED.map(tuple)), max_size=3),
+    st.sets(st.integers(0, 39), max_size=6),
+    st.lists(st.sampled_from([0.0, 1.0, 2.5, 20.0]), max_size=5),
+    st.integers(1, 45),
+)
+def test_the_leading_rows_are_the_best_of_all_sums(
+    segment: Any, weighted: list[Any], bests: list[Any], gone: set[int], added: list[float], limit: int
+) -> None:
+    whole = reading.SegmentReader(segment, default_weights().impact_table())
+    left = np.array(sorted(row for row in gone if row < segment.rows), dtype=np.int32)
+    more = np.array(added, dtype=np.float32)
+    total = np.zeros(segment.rows, dtype=np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "kernel", None)
+        whole.add(total, weighted)
+        for near, counted in bests:
+            whole.add_best(total, near, counted)
+    total[left] = 0.0
+    found = whole.leading(weighted, bests, left, more, limit)
+    assert found == selection._best(np.concatenate((total, more)), limit)
+
+
+@compiled
+def test_the_leading_rows_of_many_are_found_by_few_of_the_lists() -> None:
+    chance = np.random.default_rng(3)
+    rows, shares = 30_000, [0.0004, 0.01, 0.05, 0.3, 0.3, 0.6]
+    held = [np.flatnonzero(chance.random(rows) < share).astype(np.int32) for share in shares]
+    segment = postings.Segment(
+        rows=rows,
+        starts=np.cumsum([0, *map(len, held)], dtype=np.int32),
+        documents=np.concatenate(held),
+        codes=chance.choice([40, 90, 90, 160, 255], sum(map(len, held))).astype(np.uint8),
+        names=np.zeros((3, rows), dtype=np.uint32),
+    )
+    whole = reading.SegmentReader(segment, default_weights().impact_table())
+    nothing = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32)
+    known = 0
+    for _ in range(200):
+        terms = chance.permutation(len(shares))[: chance.integers(1, len(shares) + 1)].tolist()
+        weighted = [(term, float(weight)) for term, weight in zip(terms, chance.uniform(0.2, 9.0, 6), strict=False)]
+        bests = [(((terms[0], 3.0), (terms[-1], 2.0)), tuple(weighted[:1]))]
+        total = np.zeros(rows, dtype=np.float32)
+        whole.add(total, weighted)
+        whole.add_best(total, *bests[0])
+        limit = int(chance.choice([1, 5, 20, 160, 2_000]))
+        found = whole.leading(weighted, bests, *nothing, limit)
+        assert found is None or found == selection._best(total, limit)
+        known += found is not None
+    assert 20 < known < 200
+
+
+@compiled
+def test_leading_rows_that_cannot_be_told_before_are_left_to_the_sums_of_all() -> None:
+    assert kernel is not None
+    whole = reading.SegmentReader(one_row(), default_weights().impact_table())
+    nothing = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32)
+    assert whole.leading([(0, 2.0)], [], *nothing, 5) is not None
+    assert whole.leading([(0, -2.0)], [], *nothing, 5) is None
+    assert whole.leading([(0, float("nan"))], [], *nothing, 5) is None
+    assert whole.leading([(0, float("inf"))], [], *nothing, 5) is None
+    assert whole.leading([(0, 2.0)] * 100, [], *nothing, 5) is None
+    with pytest.raises(ValueError, match="limit"):
+        whole.leading([(0, 2.0)], [], *nothing, 0)
+
+
+def one_row() -> postings.Segment:
+    return postings.Segment(
+        rows=1,
+        starts=np.array([0, 1], dtype=np.int32),
+        documents=np.zeros(1, dtype=np.int32),
+        codes=np.full(1, 255, dtype=np.uint8),
+        names=np.zeros((3, 1), dtype=np.uint32),
+    )
+
+
 SCORES = st.floats(-2.0, 20.0, width=32) | st.sampled_from([0.0, -0.0, 1.0, 1e-45, 2.5])
 
 

@@ -4,7 +4,6 @@
 
 #define BLOCK 64 /* scores looked at together */
 
-/* Positive numbers are ordered like the integers of their bits, and integers are compared many at a time. */
 static int32_t most_of(const int32_t *scores, Py_ssize_t size)
 {
     int32_t most = 0;
@@ -13,7 +12,7 @@ static int32_t most_of(const int32_t *scores, Py_ssize_t size)
     return most;
 }
 
-static void sift(int32_t *heap, Py_ssize_t size, Py_ssize_t at)
+void sift(int32_t *heap, Py_ssize_t size, Py_ssize_t at)
 {
     int32_t value = heap[at];
     for (Py_ssize_t child; (child = 2 * at + 1) < size; at = child) {
