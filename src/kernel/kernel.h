@@ -124,17 +124,6 @@ typedef struct {
 
 int is_one_of(const Watched *watched, const char *word, size_t size);
 
-/* Puts the least of a heap of numbers in its place again after the one at `at` grew. */
-void sift(int32_t *heap, Py_ssize_t size, Py_ssize_t at);
-
-/* Positive numbers are ordered like the integers of their bits, and integers are compared many at a time. */
-static inline int32_t rank_bits(float number)
-{
-    int32_t bits;
-    memcpy(&bits, &number, 4);
-    return bits;
-}
-
 /* What Python calls. */
 #define FAST(name) PyObject *name(PyObject *module, PyObject *const *args, Py_ssize_t count)
 #define SINGLE(name) PyObject *name(PyObject *module, PyObject *given)
@@ -159,7 +148,6 @@ FAST(add);
 FAST(merge);
 FAST(add_merged);
 FAST(best);
-FAST(leading);
 FAST(ways);
 FAST(matrix);
 FAST(multiplied);

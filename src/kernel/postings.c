@@ -1,6 +1,16 @@
 /* Postings: sums over the rows of a segment, as `retrieval.reading` makes them. */
 
-#include "postings.h"
+#include "kernel.h"
+
+#define POSTINGS "toolcrib.postings"
+
+enum { STARTS, DOCUMENTS, CODES, IMPACTS, ARRAYS };
+
+typedef struct {
+    Py_buffer arrays[ARRAYS];
+    Py_ssize_t terms, rows;
+    float *best; /* zero between two uses */
+} Postings;
 
 static void drop_postings(Postings *held)
 {
@@ -8,8 +18,6 @@ static void drop_postings(Postings *held)
         if (held->arrays[which].obj)
             PyBuffer_Release(&held->arrays[which]);
     PyMem_Free(held->best);
-    PyMem_Free(held->most);
-    PyMem_Free(held->room);
     PyMem_Free(held);
 }
 
@@ -47,12 +55,8 @@ FAST(postings)
         held->terms = held->arrays[STARTS].len / 4 - 1;
         for (Py_ssize_t at = 0; fit && at <= held->terms; at++)
             fit = starts[at] >= (at ? starts[at - 1] : 0) && starts[at] <= size;
-        for (Py_ssize_t term = 0; fit && term < held->terms; term++) {
-            int32_t last = -1; /* the rows of a term stand in order */
-            for (Py_ssize_t at = starts[term]; fit && at < starts[term + 1]; last = rows[at++])
-                fit = rows[at] > last;
-            fit = fit && last < held->rows;
-        }
+        for (Py_ssize_t at = 0; fit && at < size; at++)
+            fit = rows[at] >= 0 && rows[at] < held->rows;
         if (!fit)
             PyErr_Format(PyExc_ValueError, "the arrays do not belong together");
     }
@@ -62,7 +66,15 @@ FAST(postings)
     return capsule;
 }
 
-int read_span(const Postings *held, PyObject *pair, Span *span)
+typedef struct {
+    const int32_t *rows;
+    const uint8_t *codes;
+    Py_ssize_t size;
+    float weight;
+} Span;
+
+/* The postings of a weighted term: a tuple of its number and its weight. */
+static int read_span(const Postings *held, PyObject *pair, Span *span)
 {
     if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) {
         PyErr_SetString(PyExc_TypeError, "a weighted term is a number and a weight");
@@ -121,19 +133,8 @@ FAST(add)
     Py_RETURN_NONE;
 }
 
-typedef struct {
-    int32_t row;
-    float worth;
-} Added;
-
-static int by_row(const void *one, const void *other)
-{
-    int32_t first = ((const Added *)one)->row, second = ((const Added *)other)->row;
-    return (first > second) - (first < second);
-}
-
 /* merge(postings, weighted, counted) -> rows and what is added to each: what the best of some weighted impacts has more
-   than those that were counted together, where that is more than nothing. Packed: all rows in order, then all numbers. */
+   than those that were counted together, where that is more than nothing. Packed: all rows, then all numbers. */
 FAST(merge)
 {
     if (count != 3 || !PyTuple_CheckExact(args[1]) || !PyTuple_CheckExact(args[2]))
@@ -158,11 +159,11 @@ FAST(merge)
         most += at < near ? spans[at].size : 0;
     }
     most = most < held->rows ? most : held->rows;
-    Added *added = PyMem_Malloc((size_t)(most + 1) * sizeof(Added));
-    float *best = held->best;
+    int32_t *rows = PyMem_Malloc((size_t)most * 4 + 4);
+    float *worth = PyMem_Malloc((size_t)most * 4 + 4), *best = held->best;
     const float *impacts = held->arrays[IMPACTS].buf;
     PyObject *packed = NULL;
-    if (!added) {
+    if (!rows || !worth) {
         PyErr_NoMemory();
         goto done;
     }
@@ -178,20 +179,21 @@ FAST(merge)
     for (Span *span = spans; span < spans + all; span++)
         for (Py_ssize_t at = 0; at < span->size; at++) {
             int32_t row = span->rows[at];
-            if (span < spans + near && best[row] > 0.0f)
-                added[used++] = (Added){row, best[row]};
+            if (span < spans + near && best[row] > 0.0f) {
+                rows[used] = row;
+                worth[used++] = best[row];
+            }
             best[row] = 0.0f;
         }
     packed = PyBytes_FromStringAndSize(NULL, used * 8);
-    if (packed && near > 1)
-        qsort(added, (size_t)used, sizeof(Added), by_row);
-    for (Py_ssize_t at = 0; packed && at < used; at++) {
-        memcpy(PyBytes_AS_STRING(packed) + 4 * at, &added[at].row, 4);
-        memcpy(PyBytes_AS_STRING(packed) + 4 * (used + at), &added[at].worth, 4);
+    if (packed) {
+        memcpy(PyBytes_AS_STRING(packed), rows, (size_t)used * 4);
+        memcpy(PyBytes_AS_STRING(packed) + used * 4, worth, (size_t)used * 4);
     }
 done:
     PyMem_Free(spans);
-    PyMem_Free(added);
+    PyMem_Free(rows);
+    PyMem_Free(worth);
     return packed;
 }
 

@@ -2,19 +2,28 @@
 
 #include "kernel.h"
 
+#include <math.h>
+
 #define BLOCK 64 /* scores looked at together */
 
-static int32_t most_of(const int32_t *scores, Py_ssize_t size)
+/* Whether some of the scores are not below the edge: compared many at a time, and none is told which. */
+static int any_from(const float *scores, Py_ssize_t size, float edge)
 {
-    int32_t most = 0;
+    int any = 0;
     for (Py_ssize_t at = 0; at < size; at++)
-        most = scores[at] > most ? scores[at] : most;
-    return most;
+        any |= scores[at] >= edge;
+    return any;
 }
 
-void sift(int32_t *heap, Py_ssize_t size, Py_ssize_t at)
+/* The least number above one that is not negative. */
+static float next_of(float number)
 {
-    int32_t value = heap[at];
+    return nextafterf(number, INFINITY);
+}
+
+static void sift(float *heap, Py_ssize_t size, Py_ssize_t at)
+{
+    float value = heap[at];
     for (Py_ssize_t child; (child = 2 * at + 1) < size; at = child) {
         if (child + 1 < size && heap[child + 1] < heap[child])
             child++;
@@ -34,10 +43,10 @@ FAST(best)
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "best takes scores and a positive limit");
     if (PyObject_GetBuffer(args[0], &view, PyBUF_CONTIG_RO) < 0)
         return NULL;
-    Py_ssize_t size = view.len / 4, held = 0;
+    Py_ssize_t size = view.len / 4;
     limit = limit < size ? limit : size;
-    const int32_t *scores = view.buf;
-    int32_t *heap = has_width(&view, 4) ? PyMem_Calloc((size_t)limit + 1, sizeof(int32_t)) : NULL; /* the least on top */
+    const float *scores = view.buf;
+    float *heap = has_width(&view, 4) ? PyMem_Calloc((size_t)limit + 1, sizeof(float)) : NULL; /* the least on top */
     PyObject *rows = PyList_New(0), *values = PyList_New(0);
     if (!heap || !rows || !values) {
         if (!has_width(&view, 4))
@@ -46,29 +55,27 @@ FAST(best)
             PyErr_NoMemory();
         goto failed;
     }
+    float least = next_of(0.0f), edge = least; /* the least positive number, and the least that gets in */
     for (Py_ssize_t start = 0; start < size; start += BLOCK) {
         Py_ssize_t end = start + BLOCK < size ? start + BLOCK : size;
-        if (most_of(scores + start, end - start) <= heap[0])
+        if (!any_from(scores + start, end - start, edge))
             continue;
         for (Py_ssize_t at = start; at < end; at++)
             if (scores[at] > heap[0]) {
                 heap[0] = scores[at]; /* a heap of zeros at first: the least is always the one to go */
                 sift(heap, limit, 0);
-                held++;
             }
+        edge = next_of(heap[0]);
     }
-    int32_t edge = heap[0] > 0 ? heap[0] : 1;
-    for (Py_ssize_t start = 0; held && start < size; start += BLOCK) {
+    edge = heap[0] > 0.0f ? heap[0] : least;
+    for (Py_ssize_t start = 0; start < size; start += BLOCK) {
         Py_ssize_t end = start + BLOCK < size ? start + BLOCK : size;
-        if (most_of(scores + start, end - start) < edge)
+        if (!any_from(scores + start, end - start, edge))
             continue;
         for (Py_ssize_t at = start; at < end; at++)
-            if (scores[at] >= edge) {
-                float value;
-                memcpy(&value, &scores[at], 4);
-                if (append(rows, PyLong_FromSsize_t(at)) < 0 || append(values, PyFloat_FromDouble(-value)) < 0)
-                    goto failed;
-            }
+            if (scores[at] >= edge
+                && (append(rows, PyLong_FromSsize_t(at)) < 0 || append(values, PyFloat_FromDouble(-scores[at])) < 0))
+                goto failed;
     }
     PyMem_Free(heap);
     PyBuffer_Release(&view);

@@ -11,7 +11,7 @@ import orjson
 from msgspec import Struct
 
 from toolcrib.bridge import TOOL_CALL, TOOL_DESCRIBE
-from toolcrib.cards import Card, Cards
+from toolcrib.cards import Card, Shelf
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import Json, JsonObject, Tool, json_chars
 from toolcrib.progress import Stance
@@ -30,10 +30,10 @@ class Found(Struct, gc=False):
     """A hit on its way into the answer."""
 
     tool: Tool
+    card: Card
     score: float
     needs: tuple[int, ...]
     """Which of the queries it answers."""
-    card: Card
     twins: list[Json] | None = None
     """Names of the same tool on other servers, if there are any."""
 
@@ -56,12 +56,11 @@ class Found(Struct, gc=False):
         return match
 
 
-def find_tools(catalog: Catalog, rankings: Sequence[Ranking], limit: int, cards: Cards) -> list[Found]:
+def find_tools(shelf: Shelf, rankings: Sequence[Ranking], limit: int) -> list[Found]:
     """The tools of all rankings, each once, taken in turns so that no need is crowded out."""
-    get, card_of = catalog.get, cards.of
     if len(rankings) == 1:
-        tools = [(get(hit.key), hit.score) for hit in rankings[0].hits[:limit]]
-        return [Found(tool, score, _ONLY_NEED, card_of(tool)) for tool, score in tools if tool is not None]
+        hits = rankings[0].hits[:limit]
+        return [Found(*there, hit.score, _ONLY_NEED) for hit in hits if (there := shelf[hit.key]) is not None]
     needs: dict[str, list[int]] = {}
     scores: dict[str, float] = {}
     for rank in range(limit):
@@ -71,9 +70,7 @@ def find_tools(catalog: Catalog, rankings: Sequence[Ranking], limit: int, cards:
                 needs.setdefault(hit.key, []).append(index)
                 scores[hit.key] = max(hit.score, scores.get(hit.key, hit.score))
     return [
-        Found(tool, scores[name], tuple(sorted(needs[name])), card_of(tool))
-        for name in needs
-        if (tool := get(name)) is not None
+        Found(*there, scores[name], tuple(sorted(needs[name]))) for name in needs if (there := shelf[name]) is not None
     ]
 
 

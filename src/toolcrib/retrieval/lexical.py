@@ -11,7 +11,6 @@ key. Prevents that an answer depends on what was indexed before, or on the order
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
 from threading import Lock
 from typing import NamedTuple
@@ -19,16 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 from toolcrib.alongside import common_ends
-from toolcrib.kernel import kernel
 from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
 from toolcrib.retrieval.base import NO_EVIDENCE, Document, Grouped, Hit, Ranking
 from toolcrib.retrieval.forward import Stretch, joined
 from toolcrib.retrieval.postings import Floats, build_segment, read_rows, terms_of
 from toolcrib.retrieval.query import Numbers, QueryWeights, Weigher, Word, standing_in
-from toolcrib.retrieval.reading import Amendment, Best, Postings, SegmentReader
-from toolcrib.retrieval.selection import RIVAL_SHARE, best_of, select
-from toolcrib.retrieval.selection import Best as BestRows
+from toolcrib.retrieval.reading import Amendment, Postings, SegmentReader
+from toolcrib.retrieval.selection import RIVAL_SHARE, select
 from toolcrib.retrieval.spelling import Spelling
 from toolcrib.retrieval.text import normal_name
 
@@ -252,7 +249,8 @@ class LexicalIndex:
         if limit <= 0:
             return Ranking(hits=(), abstained=False, confidence=0.0)
         words, named = self._weigher.words(query), self._named(query)
-        found = select(self._best(words, named), self._documents.get, limit=limit, rival=self.rival)
+        scores = lift_named(self._sums(words), named)
+        found = select(scores, self._documents.get, limit=limit, rival=self.rival)
         if not found:
             return self.by_substring(query, limit)
         hits = [
@@ -275,15 +273,8 @@ class LexicalIndex:
         return self._sums(self._weigher.words(text))
 
     def _sums(self, words: Sequence[Word]) -> Floats:
-        return self.postings.accumulate(*_asked(words))
-
-    def _best(self, words: Sequence[Word], named: Mapping[int, int]) -> Callable[[int], BestRows]:
-        """What gives the best rows."""
-        if kernel is None or named:
-            return partial(best_of, lift_named(self._sums(words), named))
-        weighted, bests = _asked(words)
-        leading = self.postings.leading
-        return lambda limit: leading(weighted, bests, limit) or best_of(self._sums(words), limit)
+        weighted = [pair for word in words for pair in word.numbers]
+        return self.postings.accumulate(weighted, standing_in(words))
 
     def scores(self, query: str) -> Floats:
         """The score of every document, names not counted, in the order in which they were given."""
@@ -341,8 +332,3 @@ def lexical_confidence(words: Sequence[Word], named: Mapping[int, int], best: fl
         return 1.0
     mass = sum([word.mass for word in words])
     return min(1.0, best / mass) if mass > 0.0 else 0.0
-
-
-def _asked(words: Sequence[Word]) -> tuple[list[tuple[int, float]], list[Best]]:
-    """The weighted terms of a query, and what stands in for some of them."""
-    return [pair for word in words for pair in word.numbers], standing_in(words)

@@ -5,8 +5,7 @@ numbers of its own: changing one of 20,000 documents costs what one document cos
 weight that a query gives it are the same numbers for every query of the same index, and of the next index too as long
 as the term is as rare there. So a bounded number of bytes of them is kept: as a plain vector where a term is so common
 that adding every row is cheaper than looking up which rows hold it. The compiled kernel reads the postings themselves
-about as fast as kept numbers, so with it only what several terms give together is kept; and it finds the best rows
-without adding up all of them where a few terms decide.
+about as fast as kept numbers, so with it only what several terms give together is kept.
 
 Invariant: `Postings` answer exactly as one fresh segment of the living rows would; only row numbers differ. Sums are
 the same numbers, bit for bit, by whichever way they were added up.
@@ -14,7 +13,7 @@ the same numbers, bit for bit, by whichever way they were added up.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +22,6 @@ from toolcrib.kernel import kernel
 from toolcrib.limits import WEIGHTED_MAX_BYTES
 from toolcrib.retrieval.forward import Stretch
 from toolcrib.retrieval.postings import Floats, Rows, Segment, build_segment
-
-if TYPE_CHECKING:
-    from toolcrib._kernel import Held
 
 _DENSE_SHARE = 0.25
 """Share of the rows from which on a term is kept as a vector of all rows."""
@@ -53,7 +49,6 @@ _Weighted = tuple[Rows | NDArray[np.intp] | None, Floats]
 _V = TypeVar("_V")
 
 _NO_ROWS: Rows = np.empty(0, dtype=np.int32)
-_NO_SUMS: Floats = np.empty(0, dtype=np.float32)
 
 
 class SegmentReader:
@@ -90,35 +85,17 @@ class SegmentReader:
     def add_best(self, total: Floats, weighted: Numbers, counted: Numbers) -> None:
         """Adds to each row what the best of some weighted impacts has more than those that were `counted` together."""
         if kernel is not None and self._compiled is not None:
-            kernel.add_merged(self._compiled, total, self._packed(self._compiled, (weighted, counted)))
+            packed = self._merged.get((weighted, counted))
+            if packed is None:
+                packed = kernel.merge(self._compiled, weighted, counted)
+                self._keep_in(self._merged, (weighted, counted), packed, len(packed))
+            kernel.add_merged(self._compiled, total, packed)
             return
         rows, worth = self._kept.get((weighted, counted)) or self._merge(weighted, counted)
         if rows is None:
             np.add(total, worth, total)
         else:
             np.add.at(total, rows, worth)
-
-    def leading(
-        self, weighted: list[tuple[int, float]], bests: Sequence[Best], gone: Rows, added: Floats, limit: int
-    ) -> tuple[list[int], list[float]] | None:
-        """The rows of the `limit` best sums, ties at the edge included, and the sums, negative.
-
-        Of the gone rows none, and of those behind the last one those whose sums are given as `added`. Nothing, if
-        adding up all rows takes no longer.
-        """
-        compiled = self._compiled
-        if kernel is None or compiled is None:
-            return None
-        merged = [self._packed(compiled, best) for best in bests]
-        return kernel.leading(compiled, weighted, merged, gone, added, limit)
-
-    def _packed(self, compiled: "Held", best: Best) -> bytes:
-        """What `add_best` adds, in the kernel's form."""
-        packed = self._merged.get(best)
-        if packed is None and kernel is not None:
-            packed = kernel.merge(compiled, *best)
-            self._keep_in(self._merged, best, packed, len(packed))
-        return packed or b""
 
     def named(self, wanted: int) -> list[tuple[int, int]]:
         """Kind of name and row of every name with the given hash."""
@@ -272,15 +249,6 @@ class Postings:
             total[size:] = self._amended.sums(weighted, bests)
             total[self.gone] = 0.0
         return total
-
-    def leading(
-        self, weighted: list[tuple[int, float]], bests: Sequence[Best], limit: int
-    ) -> tuple[list[int], list[float]] | None:
-        """What `best_of` the sums of all rows would be; nothing if it takes them all to find out."""
-        amended = self._amended
-        if amended is None:
-            return self.base.leading(weighted, bests, _NO_ROWS, _NO_SUMS, limit)
-        return self.base.leading(weighted, bests, self.gone, amended.sums(weighted, bests), limit)
 
     def named(self, wanted: int) -> list[tuple[int, int]]:
         """Kind of name and row of every living row that has a name with the given hash."""

@@ -18,8 +18,6 @@ from toolcrib.retrieval.base import Document
 RIVAL_SHARE = 0.75
 Floats = NDArray[np.float32]
 Scored = tuple[float, Document]
-Best = tuple[list[int], list[float]]
-"""Rows in order, and their scores, negative."""
 _Ranked = tuple[float, str, Document]
 """Less is better: the negative score, the key, and the document itself, which is never compared: keys are unique."""
 
@@ -32,16 +30,16 @@ _FEW_ROWS = 1_000
 
 
 def select(
-    best: Callable[[int], Best],
+    scores: Floats,
     document: Callable[[int], Document],
     *,
     limit: int,
     rival: float = RIVAL_SHARE,
 ) -> list[Scored]:
-    """The `limit` best documents with positive scores, best first; `best` gives as many rows as it is asked for."""
+    """The `limit` best documents with positive scores, best first."""
     pool = limit
     while True:
-        rows, negatives = best(pool)
+        rows, negatives = _best(scores, pool) if kernel is None else kernel.best(scores, pool)
         found = list(map(document, rows))
         ranked = sorted(zip(negatives, [each.key for each in found], found))  # noqa: B905 - all have one length
         chosen, held = _shared_out(ranked, limit)
@@ -54,11 +52,6 @@ def select(
         pool = limit * 4 if pool == limit else pool * 8
 
 
-def best_of(scores: Floats, limit: int) -> Best:
-    """The rows of the `limit` best positive scores, ties at the edge included."""
-    return _best(scores, limit) if kernel is None else kernel.best(scores, limit)
-
-
 def best_rows(scores: Floats, limit: int) -> NDArray[np.intp]:
     """Rows of the `limit` best positive scores, ties at the edge included, in ascending order."""
     rows = _near_best(scores, limit)
@@ -68,7 +61,8 @@ def best_rows(scores: Floats, limit: int) -> NDArray[np.intp]:
     return rows
 
 
-def _best(scores: Floats, limit: int) -> Best:
+def _best(scores: Floats, limit: int) -> tuple[list[int], list[float]]:
+    """The best rows, and their scores, negative."""
     rows = best_rows(scores, limit)
     return rows.tolist(), (-scores[rows]).tolist()
 
