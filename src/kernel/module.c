@@ -2,7 +2,7 @@
 
 #include "kernel.h"
 
-#define INTERFACE 12 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
+#define INTERFACE 13 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
 
 static PyMethodDef METHODS[] = {
     {"keep", (PyCFunction)(void (*)(void))keep, METH_FASTCALL, NULL},
@@ -25,6 +25,7 @@ static PyMethodDef METHODS[] = {
     {"merge", (PyCFunction)(void (*)(void))merge, METH_FASTCALL, NULL},
     {"add_merged", (PyCFunction)(void (*)(void))add_merged, METH_FASTCALL, NULL},
     {"best", (PyCFunction)(void (*)(void))best, METH_FASTCALL, NULL},
+    {"leading", (PyCFunction)(void (*)(void))leading, METH_FASTCALL, NULL},
     {"ways", (PyCFunction)(void (*)(void))ways, METH_FASTCALL, NULL},
     {"matrix", (PyCFunction)(void (*)(void))matrix, METH_FASTCALL, NULL},
     {"multiplied", (PyCFunction)(void (*)(void))multiplied, METH_FASTCALL, NULL},

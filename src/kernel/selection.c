@@ -34,27 +34,12 @@ static void sift(float *heap, Py_ssize_t size, Py_ssize_t at)
     heap[at] = value;
 }
 
-/* best(scores, limit) -> rows of the `limit` best positive scores, ties at the edge included, and the negative scores. */
-FAST(best)
+PyObject *best_rows(const float *scores, Py_ssize_t size, Py_ssize_t limit)
 {
-    Py_buffer view;
-    Py_ssize_t limit = count == 2 ? PyLong_AsSsize_t(args[1]) : 0;
-    if (limit < 1)
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "best takes scores and a positive limit");
-    if (PyObject_GetBuffer(args[0], &view, PyBUF_CONTIG_RO) < 0)
-        return NULL;
-    Py_ssize_t size = view.len / 4;
+    float few[32] = {0}, *heap = few; /* the least on top */
     limit = limit < size ? limit : size;
-    const float *scores = view.buf;
-    float *heap = has_width(&view, 4) ? PyMem_Calloc((size_t)limit + 1, sizeof(float)) : NULL; /* the least on top */
-    PyObject *rows = PyList_New(0), *values = PyList_New(0);
-    if (!heap || !rows || !values) {
-        if (!has_width(&view, 4))
-            PyErr_SetString(PyExc_ValueError, "the scores have another size or place");
-        else
-            PyErr_NoMemory();
-        goto failed;
-    }
+    if (limit > 32 && !(heap = PyMem_Calloc((size_t)limit, sizeof(float))))
+        return PyErr_NoMemory();
     float least = next_of(0.0f), edge = least; /* the least positive number, and the least that gets in */
     for (Py_ssize_t start = 0; start < size; start += BLOCK) {
         Py_ssize_t end = start + BLOCK < size ? start + BLOCK : size;
@@ -68,22 +53,38 @@ FAST(best)
         edge = next_of(heap[0]);
     }
     edge = heap[0] > 0.0f ? heap[0] : least;
-    for (Py_ssize_t start = 0; start < size; start += BLOCK) {
+    if (heap != few)
+        PyMem_Free(heap);
+    PyObject *rows = PyList_New(0), *values = PyList_New(0);
+    for (Py_ssize_t start = 0; rows && values && start < size; start += BLOCK) {
         Py_ssize_t end = start + BLOCK < size ? start + BLOCK : size;
         if (!any_from(scores + start, end - start, edge))
             continue;
-        for (Py_ssize_t at = start; at < end; at++)
+        for (Py_ssize_t at = start; rows && at < end; at++)
             if (scores[at] >= edge
                 && (append(rows, PyLong_FromSsize_t(at)) < 0 || append(values, PyFloat_FromDouble(-scores[at])) < 0))
-                goto failed;
+                Py_CLEAR(rows);
     }
-    PyMem_Free(heap);
-    PyBuffer_Release(&view);
-    return Py_BuildValue("NN", rows, values);
-failed:
-    PyMem_Free(heap);
-    PyBuffer_Release(&view);
+    PyObject *found = rows && values ? PyTuple_Pack(2, rows, values) : NULL;
     Py_XDECREF(rows);
     Py_XDECREF(values);
-    return NULL;
+    return found;
+}
+
+/* best(scores, limit) -> `best_rows` of an array. */
+FAST(best)
+{
+    Py_buffer view;
+    Py_ssize_t limit = count == 2 ? PyLong_AsSsize_t(args[1]) : 0;
+    if (limit < 1)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "best takes scores and a positive limit");
+    if (PyObject_GetBuffer(args[0], &view, PyBUF_CONTIG_RO) < 0)
+        return NULL;
+    PyObject *found = NULL;
+    if (has_width(&view, 4))
+        found = best_rows(view.buf, view.len / 4, limit);
+    else
+        PyErr_SetString(PyExc_ValueError, "the scores have another size or place");
+    PyBuffer_Release(&view);
+    return found;
 }

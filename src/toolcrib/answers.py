@@ -135,11 +135,13 @@ class AnswerWriter:
         body["matches"] = matches
 
 
-def _without_twins(found: Sequence[Found]) -> list[Found]:
+def _without_twins(found: Sequence[Found]) -> Sequence[Found]:
     """What is shown: the same tool on other servers is shown once, with its twins' names."""
+    if len({item.card.leaf for item in found}) == len(found):
+        return found
     groups: dict[tuple[str, bytes], Found] = {}
     for item in found:
-        first = groups.setdefault(item.card.twin, item)
+        first = groups.setdefault((item.card.leaf, item.tool.schema), item)
         if first is not item:
             first.twins = [*(first.twins or ()), item.tool.name]
     return list(groups.values())

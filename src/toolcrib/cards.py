@@ -25,8 +25,8 @@ class Card(NamedTuple):
     """The entry of `matches`; nothing in it can be changed but itself, so a copy is yours."""
     tokens: int
     """What the entry costs."""
-    twin: tuple[str, bytes]
-    """What the same tool on another server has in common with it."""
+    leaf: str
+    """The name that a tool has on every server, folded: the same tool has the same schema too."""
     schema_chars: int
     """Characters of the schema that goes with it where the signature is not enough; 0 where it is."""
 
@@ -35,12 +35,12 @@ class Cards:
     """The cards of tools that were found lately."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, str, str, str, bytes], Card] = {}
+        self._kept: dict[tuple[str, str, str, bytes], Card] = {}
 
     def of(self, tool: Tool) -> Card:
         """The card of a tool."""
-        # All that a card is made of, whose hashes are kept beside it: no digest has to be found out.
-        content = (tool.name, tool.toolset, tool.leaf, tool.description, tool.schema)
+        # Whatever a card is made of follows from these, whose hashes are known: no digest has to be found out.
+        content = (tool.name, tool.toolset, tool.leaf, tool.raw)
         card = self._kept.get(content)
         if card is None:
             if len(self._kept) >= CACHE_CARDS:
@@ -80,6 +80,6 @@ def make_card(tool: Tool) -> Card:
     return Card(
         entry=entry,
         tokens=estimate_tokens(json_chars(orjson.dumps(entry))),
-        twin=(fold(tool.leaf), tool.schema),
+        leaf=fold(tool.leaf),
         schema_chars=0 if signature.exact else json_chars(orjson.dumps(compact_parameters(tool))),
     )

@@ -25,7 +25,7 @@ from toolcrib.retrieval.forward import Stretch, joined
 from toolcrib.retrieval.postings import Floats, build_segment, read_rows, terms_of
 from toolcrib.retrieval.query import Numbers, QueryWeights, Weigher, Word, standing_in
 from toolcrib.retrieval.reading import Amendment, Postings, SegmentReader
-from toolcrib.retrieval.selection import RIVAL_SHARE, select
+from toolcrib.retrieval.selection import RIVAL_SHARE, Best, best_of, select
 from toolcrib.retrieval.spelling import Spelling
 from toolcrib.retrieval.text import normal_name
 
@@ -249,8 +249,7 @@ class LexicalIndex:
         if limit <= 0:
             return Ranking(hits=(), abstained=False, confidence=0.0)
         words, named = self._weigher.words(query), self._named(query)
-        scores = lift_named(self._sums(words), named)
-        found = select(scores, self._documents.get, limit=limit, rival=self.rival)
+        found = select(self._best(words, named), self._documents.get, limit=limit, rival=self.rival)
         if not found:
             return self.by_substring(query, limit)
         hits = [
@@ -275,6 +274,12 @@ class LexicalIndex:
     def _sums(self, words: Sequence[Word]) -> Floats:
         weighted = [pair for word in words for pair in word.numbers]
         return self.postings.accumulate(weighted, standing_in(words))
+
+    def _best(self, words: Sequence[Word], named: Mapping[int, int]) -> Best:
+        weighted = [pair for word in words for pair in word.numbers]
+        bests = standing_in(words)
+        leading = None if named else self.postings.leading(weighted, bests)
+        return leading or best_of(lift_named(self.postings.accumulate(weighted, bests), named))
 
     def scores(self, query: str) -> Floats:
         """The score of every document, names not counted, in the order in which they were given."""

@@ -11,9 +11,10 @@ Invariant: `Postings` answer exactly as one fresh segment of the living rows wou
 the same numbers, bit for bit, by whichever way they were added up.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ from toolcrib.kernel import kernel
 from toolcrib.limits import WEIGHTED_MAX_BYTES
 from toolcrib.retrieval.forward import Stretch
 from toolcrib.retrieval.postings import Floats, Rows, Segment, build_segment
+
+if TYPE_CHECKING:
+    from toolcrib._kernel import Held
 
 _DENSE_SHARE = 0.25
 """Share of the rows from which on a term is kept as a vector of all rows."""
@@ -85,17 +89,30 @@ class SegmentReader:
     def add_best(self, total: Floats, weighted: Numbers, counted: Numbers) -> None:
         """Adds to each row what the best of some weighted impacts has more than those that were `counted` together."""
         if kernel is not None and self._compiled is not None:
-            packed = self._merged.get((weighted, counted))
-            if packed is None:
-                packed = kernel.merge(self._compiled, weighted, counted)
-                self._keep_in(self._merged, (weighted, counted), packed, len(packed))
-            kernel.add_merged(self._compiled, total, packed)
+            kernel.add_merged(self._compiled, total, self._packed(self._compiled, (weighted, counted)))
             return
         rows, worth = self._kept.get((weighted, counted)) or self._merge(weighted, counted)
         if rows is None:
             np.add(total, worth, total)
         else:
             np.add.at(total, rows, worth)
+
+    def leading(
+        self, weighted: list[tuple[int, float]], bests: Sequence[Best]
+    ) -> Callable[[int], tuple[list[int], list[float]]] | None:
+        """What gives the best rows without an array of all sums (`selection.Best`), if the kernel is in use."""
+        compiled = self._compiled
+        if kernel is None or compiled is None:
+            return None
+        return partial(kernel.leading, compiled, weighted, [self._packed(compiled, best) for best in bests])
+
+    def _packed(self, compiled: "Held", best: Best) -> bytes:
+        """What `add_best` adds, in the kernel's form."""
+        packed = self._merged.get(best)
+        if packed is None:
+            packed = kernel.merge(compiled, *best) if kernel is not None else b""
+            self._keep_in(self._merged, best, packed, len(packed))
+        return packed
 
     def named(self, wanted: int) -> list[tuple[int, int]]:
         """Kind of name and row of every name with the given hash."""
@@ -249,6 +266,12 @@ class Postings:
             total[size:] = self._amended.sums(weighted, bests)
             total[self.gone] = 0.0
         return total
+
+    def leading(
+        self, weighted: list[tuple[int, float]], bests: Sequence[Best]
+    ) -> Callable[[int], tuple[list[int], list[float]]] | None:
+        """What gives the best rows without an array of all sums, where it can be done without one."""
+        return None if self._amended else self.base.leading(weighted, bests)
 
     def named(self, wanted: int) -> list[tuple[int, int]]:
         """Kind of name and row of every living row that has a name with the given hash."""
