@@ -70,8 +70,8 @@ class Discovery:
         self._cards = Cards()
         self._writer = AnswerWriter(max_tokens=settings.search_result_max_tokens)
         self._documents: Alongside[Toolset, tuple[Document, ...]] = Alongside(self._make_documents)
-        self._latest: Mapping[ToolsetName, tuple[Document, ...]] = {}
-        """By toolset, the documents that were indexed last: what the next has in common with them is not made anew."""
+        self._latest: dict[ToolsetName, tuple[Document, ...]] = {}
+        """By toolset, the documents that were made last: what the next has in common with them is not made anew."""
 
     def rank(self, catalog: Catalog, query: str, *, limit: int, explain: bool = False) -> Ranking:
         """The bare ranking of one query."""
@@ -150,9 +150,8 @@ class Discovery:
         prepared = self._prepared.get(catalog)
         if prepared is None:
             groups = self._documents.of(catalog.toolsets)
-            self._latest = {
-                toolset.name: documents for toolset, documents in zip(catalog.toolsets, groups, strict=True)
-            }
+            if len(self._latest) > 2 * len(groups):
+                self._latest = {toolset.name: made for toolset, made in zip(catalog.toolsets, groups, strict=True)}
             index = self._require_retriever().index(Grouped(groups))
             prepared = self._prepared[catalog] = (index, Shelf(catalog, self._cards))
         return prepared
@@ -163,7 +162,9 @@ class Discovery:
         return self._retriever
 
     def _make_documents(self, toolset: Toolset) -> tuple[Document, ...]:
-        return documents_of(toolset, self._aliases, self._latest.get(toolset.name, ()))
+        known = self._latest.get(toolset.name, ())
+        documents = self._latest[toolset.name] = documents_of(toolset, self._aliases, known)
+        return documents
 
 
 def refusal(guard: ProgressGuard, stale: int) -> SearchRefused:

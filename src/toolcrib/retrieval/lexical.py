@@ -11,7 +11,7 @@ key. Prevents that an answer depends on what was indexed before, or on the order
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import accumulate, chain
 from threading import Lock
 from typing import NamedTuple
 
@@ -39,6 +39,8 @@ class _Base:
     """The last whole build: what the next index may be an amendment of."""
 
     groups: tuple[tuple[Document, ...], ...]
+    starts: tuple[int, ...]
+    """The row of the first document of each group, and of what would come behind the last."""
     documents: tuple[Document, ...]
     """The documents of all groups."""
     reader: SegmentReader
@@ -101,7 +103,8 @@ class LexicalRetriever:
         reader = SegmentReader(segment, self._impacts)
         # A part of the base does not take its place: the whole, with one tool changed, may be asked for next.
         if base is None or len(known) < len(given):
-            self._base = _Base(groups=groups, documents=given, reader=reader)
+            starts = tuple(accumulate(map(len, groups), initial=0))
+            self._base = _Base(groups=groups, starts=starts, documents=given, reader=reader)
         return Postings(reader), ByRow(given)
 
     def _analyse(self, documents: Sequence[Document]) -> Stretch:
@@ -123,7 +126,7 @@ class LexicalRetriever:
         old = base.documents
         # First whole groups, then the documents of what is left: few objects are touched.
         start, end = common_ends(base.groups, groups)
-        head, tail = sum(map(len, groups[:start])), sum(map(len, groups[len(groups) - end :]))
+        head, tail = base.starts[start], len(old) - base.starts[len(base.groups) - end]
         after = tuple(chain.from_iterable(groups[start : len(groups) - end]))
         first, last = common_ends(old[head : len(old) - tail], after)
         head, tail, after = head + first, tail + last, after[first : len(after) - last]

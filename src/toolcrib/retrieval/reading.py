@@ -204,11 +204,12 @@ class Amendment:
     @classmethod
     def of(cls, held: Stretch, impacts: Floats, *, gone: Sequence[int], gone_terms: Mapping[int, int]) -> "Amendment":
         """The amendment by these documents."""
-        terms, own = np.unique(held.terms, return_inverse=True)
-        renumbered = Stretch(sizes=held.sizes, terms=own.astype(np.int32), codes=held.codes, names=held.names)
+        numbers: dict[int, int] = {}
+        own = np.array([numbers.setdefault(term, len(numbers)) for term in held.terms.tolist()], dtype=np.int32)
+        renumbered = Stretch(sizes=held.sizes, terms=own, codes=held.codes, names=held.names)
         return cls(
             added=SegmentReader(build_segment(renumbered), impacts),
-            numbers=dict(zip(terms.tolist(), range(len(terms)), strict=True)),
+            numbers=numbers,
             gone=np.array(gone, dtype=np.int32),
             gone_terms=gone_terms,
         )
