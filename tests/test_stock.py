@@ -71,6 +71,8 @@ class Changing:
 def offered(name: str, number: int, *, prefix: str) -> Toolset:
     words = ("opens a door", "closes the window of a house", "opens a letter")[number % 3]
     raws = [definition(f"tool_{place}_{name}", f"{words} {place}.") for place in range(number % 3 + 1)]
+    if not prefix:  # names that another toolset may have taken
+        raws += [definition("shared", words), definition("cat__own", words)][: number + 1]
     core = [definition("read_file", "Reads a file.")] if number == 3 else []
     tools = [freeze_tool(raw, toolset=name, origin="mcp", prefix=prefix) for raw in raws]
     tools += [freeze_tool(raw, toolset=name, origin="plugin") for raw in core]
