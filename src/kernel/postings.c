@@ -119,8 +119,12 @@ static int add_terms(const Postings *held, float *total, PyObject *weighted)
         Span span;
         if (read_span(held, PyList_GET_ITEM(weighted, at), &span) < 0)
             return -1;
-        for (Py_ssize_t place = 0; place < span.size; place++)
-            total[span.rows[place]] += impacts[span.codes[place]] * span.weight;
+        /* In places of their own: what is written to the sums could be the span for all that a compiler knows. */
+        const int32_t *rows = span.rows;
+        const uint8_t *codes = span.codes;
+        const float weight = span.weight;
+        for (const int32_t *end = rows + span.size; rows < end; rows++, codes++)
+            total[*rows] += impacts[*codes] * weight;
     }
     return 0;
 }

@@ -4,7 +4,9 @@
 
 #include <math.h>
 
-#define BLOCK 64 /* scores looked at together */
+#define BLOCK 64   /* scores looked at together */
+#define FEW 32     /* rows wanted at most without memory of their own */
+#define LIKELY 512 /* rows remembered, so that scores are passed through once */
 
 /* Whether some of the scores are not below the edge: compared many at a time, and none is told which. */
 static int any_from(const float *scores, Py_ssize_t size, float edge)
@@ -13,12 +15,6 @@ static int any_from(const float *scores, Py_ssize_t size, float edge)
     for (Py_ssize_t at = 0; at < size; at++)
         any |= scores[at] >= edge;
     return any;
-}
-
-/* The least number above one that is not negative. */
-static float next_of(float number)
-{
-    return nextafterf(number, INFINITY);
 }
 
 static void sift(float *heap, Py_ssize_t size, Py_ssize_t at)
@@ -34,38 +30,50 @@ static void sift(float *heap, Py_ssize_t size, Py_ssize_t at)
     heap[at] = value;
 }
 
+/* Appends a row and its negative score: 0, or -1 with an error set. */
+static int put_row(PyObject *rows, PyObject *values, Py_ssize_t row, float score)
+{
+    return append(rows, PyLong_FromSsize_t(row)) < 0 || append(values, PyFloat_FromDouble(-score)) < 0 ? -1 : 0;
+}
+
 PyObject *best_rows(const float *scores, Py_ssize_t size, Py_ssize_t limit)
 {
-    float few[32] = {0}, *heap = few; /* the least on top */
+    float few[FEW] = {0}, *heap = few; /* the least on top; of zeros at first: the least is always the one to go */
+    int32_t likely[LIKELY];            /* rows that were among the best when they were seen */
+    Py_ssize_t seen = 0;
     limit = limit < size ? limit : size;
-    if (limit > 32 && !(heap = PyMem_Calloc((size_t)limit, sizeof(float))))
+    if (limit > FEW && !(heap = PyMem_Calloc((size_t)limit, sizeof(float))))
         return PyErr_NoMemory();
-    float least = next_of(0.0f), edge = least; /* the least positive number, and the least that gets in */
+    const float least = nextafterf(0.0f, INFINITY);
+    float edge = least;
     for (Py_ssize_t start = 0; start < size; start += BLOCK) {
         Py_ssize_t end = start + BLOCK < size ? start + BLOCK : size;
         if (!any_from(scores + start, end - start, edge))
             continue;
         for (Py_ssize_t at = start; at < end; at++)
-            if (scores[at] > heap[0]) {
-                heap[0] = scores[at]; /* a heap of zeros at first: the least is always the one to go */
-                sift(heap, limit, 0);
+            if (scores[at] >= edge) {
+                if (seen < LIKELY)
+                    likely[seen] = (int32_t)at;
+                seen++;
+                if (scores[at] > heap[0]) {
+                    heap[0] = scores[at];
+                    sift(heap, limit, 0);
+                    edge = heap[0] > 0.0f ? heap[0] : least;
+                }
             }
-        edge = next_of(heap[0]);
     }
-    edge = heap[0] > 0.0f ? heap[0] : least;
     if (heap != few)
         PyMem_Free(heap);
-    PyObject *rows = PyList_New(0), *values = PyList_New(0);
-    for (Py_ssize_t start = 0; rows && values && start < size; start += BLOCK) {
-        Py_ssize_t end = start + BLOCK < size ? start + BLOCK : size;
-        if (!any_from(scores + start, end - start, edge))
-            continue;
-        for (Py_ssize_t at = start; rows && at < end; at++)
-            if (scores[at] >= edge
-                && (append(rows, PyLong_FromSsize_t(at)) < 0 || append(values, PyFloat_FromDouble(-scores[at])) < 0))
-                Py_CLEAR(rows);
-    }
-    PyObject *found = rows && values ? PyTuple_Pack(2, rows, values) : NULL;
+    PyObject *rows = PyList_New(0), *values = PyList_New(0), *found = NULL;
+    int failed = !rows || !values;
+    if (seen <= LIKELY)
+        for (Py_ssize_t which = 0; !failed && which < seen; which++)
+            failed = scores[likely[which]] >= edge && put_row(rows, values, likely[which], scores[likely[which]]) < 0;
+    else
+        for (Py_ssize_t at = 0; !failed && at < size; at++)
+            failed = scores[at] >= edge && put_row(rows, values, at, scores[at]) < 0;
+    if (!failed)
+        found = PyTuple_Pack(2, rows, values);
     Py_XDECREF(rows);
     Py_XDECREF(values);
     return found;
