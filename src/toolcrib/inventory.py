@@ -26,6 +26,8 @@ class Inventory:
     """Tools left out because another toolset has their name."""
     given: tuple[Toolset, ...] = ()
     """The toolsets before anything was left out."""
+    bare: bool = False
+    """Whether some of them have no prefix."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,16 +41,16 @@ class Selection:
 def build_inventory(toolsets: tuple[Toolset, ...], previous: Inventory | None = None) -> Inventory:
     """Puts toolsets together; where two use one name, the earlier keeps it and the later is reported.
 
-    Prefixes are unique, so only toolsets without one can meet. What has a prefix, and had the same in the inventory
-    before, takes no name from anybody.
+    Prefixes are unique, so only toolsets without one can meet. While there is none, or while what has a prefix stands
+    in for what had the same, nobody's names are taken.
     """
     if previous is not None:
         head, tail = common_ends(previous.given, toolsets)
         old, new = previous.given[head : len(previous.given) - tail], toolsets[head : len(toolsets) - tail]
         prefixes = [toolset.prefix for toolset in new]
-        if all(prefixes) and prefixes == [toolset.prefix for toolset in old]:
+        if all(prefixes) and (not previous.bare or prefixes == [toolset.prefix for toolset in old]):
             kept = spliced(previous.toolsets, head, tail, new)
-            return Inventory(toolsets=kept, skipped=previous.skipped, given=toolsets)
+            return Inventory(toolsets=kept, skipped=previous.skipped, given=toolsets, bare=previous.bare)
     return _put_together(toolsets)
 
 
@@ -76,7 +78,8 @@ def _put_together(toolsets: tuple[Toolset, ...]) -> Inventory:
             )
             toolset = replace(toolset, tools=tuple(tool for tool in toolset.tools if tool.name not in clashes))
         kept.append(toolset)
-    return Inventory(toolsets=tuple(kept), skipped=tuple(skipped), given=toolsets)
+    bare = any(not toolset.prefix for toolset in toolsets)
+    return Inventory(toolsets=tuple(kept), skipped=tuple(skipped), given=toolsets, bare=bare)
 
 
 class _Part(NamedTuple):
