@@ -472,6 +472,49 @@ def test_sums_are_the_same_bits(segment: Any, weighted: list[Any], bests: list[A
     assert sums() == expected
 
 
+@compiled
+@thorough
+@given(
+    segments(),
+    WEIGHTED,
+    st.lists(st.tuples(WEIGHTED.map(tuple).filter(bool), WEIGHTED.map(tuple)), max_size=3),
+    st.integers(1, 45),
+)
+def test_the_leading_rows_are_the_best_of_all_sums(segment: Any, weighted: Any, bests: Any, limit: int) -> None:
+    whole = reading.SegmentReader(segment, default_weights().impact_table())
+    total = np.zeros(segment.rows, dtype=np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "kernel", None)
+        whole.add(total, weighted)
+        for near, counted in bests:
+            whole.add_best(total, near, counted)
+    leading = whole.leading(weighted, bests)
+    assert leading is not None
+    for _ in range(2):
+        assert leading(limit) == selection._best(total, limit)
+
+
+@compiled
+def test_leading_rows_of_what_is_no_question_are_refused() -> None:
+    assert kernel is not None
+    segment = postings.build_segment(
+        forward.Stretch(
+            sizes=np.array([1]),
+            terms=np.zeros(1, dtype=np.int32),
+            codes=np.zeros(1, dtype=np.uint8),
+            names=np.zeros((1, 3), dtype=np.uint32),
+        )
+    )
+    held = kernel.postings(1, segment.starts, segment.documents, segment.codes, default_weights().impact_table())
+    assert kernel.leading(held, [(0, 1.0)], [], 5) == ([], [])
+    wrong: list[tuple[Any, ...]] = [(held, (), [], 1), (held, [], (), 1), (held, [3], [], 1), (held, [], ["x"], 1)]
+    for arguments in wrong:
+        with pytest.raises(TypeError):
+            kernel.leading(*arguments)
+    with pytest.raises(ValueError, match="limit"):
+        kernel.leading(held, [], [], 0)
+
+
 SCORES = st.floats(-2.0, 20.0, width=32) | st.sampled_from([0.0, -0.0, 1.0, 1e-45, 2.5])
 
 

@@ -232,6 +232,9 @@ typedef struct {
 
 int is_one_of(const Watched *watched, const char *word, size_t size);
 
+/* The rows of the `limit` best positive scores, ties at the edge included, and the negative scores: two lists in a tuple. */
+PyObject *best_rows(const float *scores, Py_ssize_t size, Py_ssize_t limit);
+
 /* What Python calls. */
 #define FAST(name) PyObject *name(PyObject *module, PyObject *const *args, Py_ssize_t count)
 #define SINGLE(name) PyObject *name(PyObject *module, PyObject *given)
@@ -257,6 +260,7 @@ FAST(add);
 FAST(merge);
 FAST(add_merged);
 FAST(best);
+FAST(leading);
 FAST(ways);
 FAST(matrix);
 FAST(multiplied);

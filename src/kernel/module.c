@@ -26,6 +26,7 @@ static PyMethodDef METHODS[] = {
     {"merge", (PyCFunction)(void (*)(void))merge, METH_FASTCALL, NULL},
     {"add_merged", (PyCFunction)(void (*)(void))add_merged, METH_FASTCALL, NULL},
     {"best", (PyCFunction)(void (*)(void))best, METH_FASTCALL, NULL},
+    {"leading", (PyCFunction)(void (*)(void))leading, METH_FASTCALL, NULL},
     {"ways", (PyCFunction)(void (*)(void))ways, METH_FASTCALL, NULL},
     {"matrix", (PyCFunction)(void (*)(void))matrix, METH_FASTCALL, NULL},
     {"multiplied", (PyCFunction)(void (*)(void))multiplied, METH_FASTCALL, NULL},

@@ -10,6 +10,7 @@ typedef struct {
     Py_buffer arrays[ARRAYS];
     Py_ssize_t terms, rows;
     float *best; /* zero between two uses */
+    float *sums; /* of the question that is being answered */
 } Postings;
 
 static void drop_postings(Postings *held)
@@ -18,6 +19,7 @@ static void drop_postings(Postings *held)
         if (held->arrays[which].obj)
             PyBuffer_Release(&held->arrays[which]);
     PyMem_Free(held->best);
+    PyMem_Free(held->sums);
     PyMem_Free(held);
 }
 
@@ -109,6 +111,24 @@ static float *read_total(PyObject *array, Py_buffer *view, Py_ssize_t rows)
     return NULL;
 }
 
+/* Adds the weighted impacts of terms, one after the other: 0, or -1 with an error set. */
+static int add_terms(const Postings *held, float *total, PyObject *weighted)
+{
+    const float *impacts = held->arrays[IMPACTS].buf;
+    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(weighted); at++) {
+        Span span;
+        if (read_span(held, PyList_GET_ITEM(weighted, at), &span) < 0)
+            return -1;
+        /* In places of their own: what is written to the sums could be the span for all that a compiler knows. */
+        const int32_t *rows = span.rows;
+        const uint8_t *codes = span.codes;
+        const float weight = span.weight;
+        for (const int32_t *end = rows + span.size; rows < end; rows++, codes++)
+            total[*rows] += impacts[*codes] * weight;
+    }
+    return 0;
+}
+
 /* add(postings, total, weighted): adds the weighted impacts of terms, one after the other. */
 FAST(add)
 {
@@ -119,16 +139,9 @@ FAST(add)
     float *total = held ? read_total(args[1], &view, held->rows) : NULL;
     if (!total)
         return NULL;
-    const float *impacts = held->arrays[IMPACTS].buf;
-    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(args[2]); at++) {
-        Span span;
-        if (read_span(held, PyList_GET_ITEM(args[2], at), &span) < 0)
-            break;
-        for (Py_ssize_t place = 0; place < span.size; place++)
-            total[span.rows[place]] += impacts[span.codes[place]] * span.weight;
-    }
+    int done = add_terms(held, total, args[2]);
     PyBuffer_Release(&view);
-    if (PyErr_Occurred())
+    if (done < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -197,6 +210,21 @@ done:
     return packed;
 }
 
+/* Adds what `merge` found for these postings. */
+static void add_packed(const Postings *held, float *total, PyObject *packed)
+{
+    Py_ssize_t size = PyBytes_GET_SIZE(packed) / 8;
+    const char *bytes = PyBytes_AS_STRING(packed);
+    for (Py_ssize_t at = 0; at < size; at++) {
+        int32_t row;
+        float worth;
+        memcpy(&row, bytes + 4 * at, 4);
+        memcpy(&worth, bytes + 4 * (size + at), 4);
+        if (row >= 0 && row < held->rows)
+            total[row] += worth;
+    }
+}
+
 /* add_merged(postings, total, packed): adds what `merge` found for these postings. */
 FAST(add_merged)
 {
@@ -207,16 +235,30 @@ FAST(add_merged)
     float *total = held ? read_total(args[1], &view, held->rows) : NULL;
     if (!total)
         return NULL;
-    Py_ssize_t size = PyBytes_GET_SIZE(args[2]) / 8;
-    const char *bytes = PyBytes_AS_STRING(args[2]);
-    for (Py_ssize_t at = 0; at < size; at++) {
-        int32_t row;
-        float worth;
-        memcpy(&row, bytes + 4 * at, 4);
-        memcpy(&worth, bytes + 4 * (size + at), 4);
-        if (row >= 0 && row < held->rows)
-            total[row] += worth;
-    }
+    add_packed(held, total, args[2]);
     PyBuffer_Release(&view);
     Py_RETURN_NONE;
+}
+
+/* leading(postings, weighted, merged, limit) -> the best rows of all that was added up, terms first: `add`, `add_merged` and
+   `best` in one, without an array that leaves the kernel. */
+FAST(leading)
+{
+    if (count != 4 || !PyList_CheckExact(args[1]) || !PyList_CheckExact(args[2]))
+        return PyErr_Format(PyExc_TypeError, "leading takes postings, two lists and a limit");
+    Postings *held = PyCapsule_GetPointer(args[0], POSTINGS);
+    Py_ssize_t limit = held ? PyLong_AsSsize_t(args[3]) : 0;
+    if (limit < 1)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "the limit must be positive");
+    if (!held->sums && !(held->sums = PyMem_Malloc((size_t)(held->rows + 1) * sizeof(float))))
+        return PyErr_NoMemory();
+    memset(held->sums, 0, (size_t)held->rows * sizeof(float));
+    if (add_terms(held, held->sums, args[1]) < 0)
+        return NULL;
+    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(args[2]); at++) {
+        if (!PyBytes_CheckExact(PyList_GET_ITEM(args[2], at)))
+            return PyErr_Format(PyExc_TypeError, "what was merged is bytes");
+        add_packed(held, held->sums, PyList_GET_ITEM(args[2], at));
+    }
+    return best_rows(held->sums, held->rows, limit);
 }

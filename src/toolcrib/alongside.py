@@ -6,7 +6,7 @@ a whole and compared from both ends: hundreds of toolsets cost one pass in C, an
 Dropping any of it changes nothing but time (S18).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import is_
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -34,7 +34,7 @@ class Alongside(Generic[K, V]):
             return values
         head, tail = common_ends(before, members)
         between = [self.one(member) for member in members[head : len(members) - tail]]
-        values = (*values[:head], *between, *values[len(values) - tail :])
+        values = spliced(values, head, tail, between)
         self._last = (members, values)
         return values
 
@@ -44,6 +44,11 @@ class Alongside(Generic[K, V]):
         if value is None:
             value = self._kept[member] = self._make(member)
         return value
+
+
+def spliced(before: tuple[V, ...], head: int, tail: int, between: Iterable[V]) -> tuple[V, ...]:
+    """As many from the start and from the end as `common_ends` found, with something else between them."""
+    return (*before[:head], *between, *before[len(before) - tail :])
 
 
 def common_ends(first: tuple[object, ...], second: tuple[object, ...]) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import orjson
 from msgspec import Struct
 
 from toolcrib.bridge import TOOL_CALL, TOOL_DESCRIBE
-from toolcrib.cards import Card, Cards
+from toolcrib.cards import Card, Shelf
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import Json, JsonObject, Tool, json_chars
 from toolcrib.progress import Stance
@@ -34,10 +34,10 @@ class Found(Struct, gc=False):
     """A hit on its way into the answer."""
 
     tool: Tool
+    card: Card
     score: float
     needs: tuple[int, ...]
     """Which of the queries it answers."""
-    card: Card
     twins: list[Json] | None = None
     """Names of the same tool on other servers, if there are any."""
 
@@ -60,12 +60,11 @@ class Found(Struct, gc=False):
         return match
 
 
-def find_tools(catalog: Catalog, rankings: Sequence[Ranking], limit: int, cards: Cards) -> list[Found]:
+def find_tools(shelf: Shelf, rankings: Sequence[Ranking], limit: int) -> list[Found]:
     """The tools of all rankings, each once, taken in turns so that no need is crowded out."""
-    get, card_of = catalog.get, cards.of
     if len(rankings) == 1:
-        tools = [(get(hit.key), hit.score) for hit in rankings[0].hits[:limit]]
-        return [Found(tool, score, _ONLY_NEED, card_of(tool)) for tool, score in tools if tool is not None]
+        hits = rankings[0].hits[:limit]
+        return [Found(*there, hit.score, _ONLY_NEED) for hit in hits if (there := shelf[hit.key]) is not None]
     needs: dict[str, list[int]] = {}
     scores: dict[str, float] = {}
     for rank in range(limit):
@@ -75,9 +74,7 @@ def find_tools(catalog: Catalog, rankings: Sequence[Ranking], limit: int, cards:
                 needs.setdefault(hit.key, []).append(index)
                 scores[hit.key] = max(hit.score, scores.get(hit.key, hit.score))
     return [
-        Found(tool, scores[name], tuple(sorted(needs[name])), card_of(tool))
-        for name in needs
-        if (tool := get(name)) is not None
+        Found(*there, scores[name], tuple(sorted(needs[name]))) for name in needs if (there := shelf[name]) is not None
     ]
 
 
@@ -148,15 +145,19 @@ class AnswerWriter:
 
 def all_doubtful(rankings: Sequence[Ranking]) -> bool:
     """Whether something was found, and nothing that clearly fits."""
+    if len(rankings) == 1:
+        return rankings[0].doubtful and bool(rankings[0].hits)
     found = [ranking.doubtful for ranking in rankings if ranking.hits]
     return bool(found) and all(found)
 
 
-def _without_twins(found: Sequence[Found]) -> list[Found]:
+def _without_twins(found: Sequence[Found]) -> Sequence[Found]:
     """What is shown: the same tool on other servers is shown once, with its twins' names."""
+    if len({item.card.leaf for item in found}) == len(found):
+        return found
     groups: dict[tuple[str, bytes], Found] = {}
     for item in found:
-        first = groups.setdefault(item.card.twin, item)
+        first = groups.setdefault((item.card.leaf, item.tool.schema), item)
         if first is not item:
             first.twins = [*(first.twins or ()), item.tool.name]
     return list(groups.values())

@@ -7,7 +7,7 @@ came in (S5, X13), and what was checked is what runs, because nobody reads the m
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cache
+from functools import cache, lru_cache
 from math import isfinite
 from typing import cast
 
@@ -45,6 +45,7 @@ _DESCRIBE_TEXT = "Full schema of a found tool, if its signature is not enough."
 _CALL_TEXT = "Run a found or named tool, as if you had called it directly. Never for tools of this list."
 
 
+_LISTINGS_KEPT = 16
 _CALL_KEYS = frozenset({"name", "arguments"})
 
 
@@ -77,7 +78,13 @@ Request = Invocation | Search | Describe
 def bridge_tools(listing: str = "") -> tuple[Tool, ...]:
     """The three tools that stand for all deferred ones, in their fixed order (S2); the listing rides in the first."""
     bare = _bare_tools()
-    return (_tool(_definitions(listing)[0]), *bare[1:]) if listing else bare
+    return (_listing_tool(listing), *bare[1:]) if listing else bare
+
+
+@lru_cache(_LISTINGS_KEPT)
+def _listing_tool(listing: str) -> Tool:
+    """Most changes of a catalog change nothing that is listed."""
+    return _tool(_definitions(listing)[0])
 
 
 @cache

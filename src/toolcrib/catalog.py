@@ -5,10 +5,12 @@ them can know of a tool that another does not (S19). Names resolve inside it onl
 one that is out of scope cannot be told apart from here (X6).
 """
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 from toolcrib.definitions import Fingerprint, Tool, Toolset, fingerprint_of
 from toolcrib.intake.naming import SEPARATOR, fold
@@ -56,7 +58,32 @@ class Catalog:
     @cached_property
     def mark(self) -> int:
         """What tells it from another catalog of this process: soon found, and holds nothing."""
-        return hash(tuple([toolset.mark for toolset in self.toolsets]))
+        return sum([toolset.mark for toolset in self.toolsets])
+
+    def amended(self, gone: Sequence[Toolset], come: Sequence[Toolset]) -> "Catalog | None":
+        """The catalog with some toolsets for others, knowing what this one knows; nothing if names do not allow it."""
+        toolsets = list(self.toolsets)
+        for toolset in gone:
+            place = bisect_left(toolsets, toolset.name, key=_NAME)
+            if toolsets[place : place + 1] != [toolset]:
+                return None
+            del toolsets[place]
+        for toolset in come:
+            place = bisect_left(toolsets, toolset.name, key=_NAME)
+            if place < len(toolsets) and toolsets[place].name == toolset.name:
+                return None
+            toolsets.insert(place, toolset)
+        catalog = Catalog(toolsets=tuple(toolsets))
+        known, told = vars(self), vars(catalog)
+        for what, of in _SUMS.items():
+            if what in known:
+                told[what] = known[what] + sum(map(of, come)) - sum(map(of, gone))
+        if "unavailable" in known:
+            left = {name: why for name, why in known["unavailable"].items() if name not in {each.name for each in gone}}
+            told["unavailable"] = {**left, **_unavailable(come)}
+        if "_by_prefix" in known and (prefixes := _exchanged(known["_by_prefix"], gone, come)) is not None:
+            told["_by_prefix"] = prefixes
+        return catalog
 
     def get(self, name: str) -> Tool | None:
         """The tool of exactly this exposed name."""
@@ -89,7 +116,7 @@ class Catalog:
     @cached_property
     def unavailable(self) -> Mapping[str, str]:
         """Toolsets whose tools cannot be called now, with the reason."""
-        return {toolset.name: toolset.unavailable for toolset in self.toolsets if toolset.unavailable}
+        return _unavailable(self.toolsets)
 
     def resolve(self, name: str) -> Resolution:
         """What the name means: exactly, by its short form, or in another case or with other separators."""
@@ -134,6 +161,33 @@ class Catalog:
                     scored.extend((-likeness, tool.name, tool) for tool in tools)
         scored.sort(key=lambda item: item[:2])
         return tuple(dict.fromkeys(tool for _, _, tool in scored))[:3]
+
+
+_NAME = attrgetter("name")
+_SUMS: Mapping[str, Callable[[Toolset], int]] = {
+    "size": lambda toolset: len(toolset.tools),
+    "chars": attrgetter("chars"),
+    "mark": attrgetter("mark"),
+}
+"""What is known of a catalog as soon as it is known of its toolsets."""
+
+
+def _unavailable(toolsets: Sequence[Toolset]) -> dict[str, str]:
+    return {toolset.name: toolset.unavailable for toolset in toolsets if toolset.unavailable}
+
+
+def _exchanged(
+    prefixes: Mapping[str, Sequence[Toolset]], gone: Sequence[Toolset], come: Sequence[Toolset]
+) -> Mapping[str, Sequence[Toolset]] | None:
+    """`_by_prefix` with some toolsets for others, where each has a prefix of its own."""
+    exchanged = dict(prefixes)
+    for toolset in gone:
+        if exchanged.pop(toolset.prefix, None) != (toolset,):
+            return None
+    for toolset in come:
+        if exchanged.setdefault(toolset.prefix, (toolset,)) != (toolset,):
+            return None
+    return exchanged
 
 
 def _folded_forms(tool: Tool) -> set[str]:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from toolcrib.alongside import Alongside
 from toolcrib.answers import AnswerWriter, all_doubtful, find_tools
 from toolcrib.bridge import TOOL_CALL, TOOL_DESCRIBE, Describe, Search
-from toolcrib.cards import Cards
+from toolcrib.cards import Cards, Shelf
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import Json, JsonObject, Tool, Toolset, ToolsetName, json_chars
 from toolcrib.errors import CallError, SearchRefused
@@ -68,20 +68,21 @@ class Discovery:
         self._make_retriever = retriever
         self._retriever: Retriever | None = None
         self._aliases = dict(aliases or {})
-        self._indexes: WeakKeyDictionary[Catalog, Index] = WeakKeyDictionary()
+        self._prepared: WeakKeyDictionary[Catalog, tuple[Index, Shelf]] = WeakKeyDictionary()
         self._cards = Cards()
         self._writer = AnswerWriter(max_tokens=settings.search_result_max_tokens)
         self._documents: Alongside[Toolset, tuple[Document, ...]] = Alongside(self._make_documents)
-        self._latest: Mapping[ToolsetName, tuple[Document, ...]] = {}
-        """By toolset, the documents that were indexed last: what the next has in common with them is not made anew."""
+        self._latest: dict[ToolsetName, tuple[Document, ...]] = {}
+        """By toolset, the documents that were made last: what the next has in common with them is not made anew."""
 
     def rank(self, catalog: Catalog, query: str, *, limit: int, explain: bool = False) -> Ranking:
         """The bare ranking of one query."""
-        return self._index(catalog).search(query, limit=limit, explain=explain)
+        index, _ = self._prepare(catalog)
+        return index.search(query, limit=limit, explain=explain)
 
     def prepare(self, catalog: Catalog) -> Retriever:
         """The retriever, once it has the index of this catalog; what it makes in the background has begun."""
-        self._index(catalog)
+        self._prepare(catalog)
         return self._require_retriever()
 
     def search(self, catalog: Catalog, question: Search, guard: ProgressGuard) -> SearchAnswer:
@@ -89,9 +90,10 @@ class Discovery:
         verdict = guard.before_search(question.queries, catalog.mark)
         if verdict.stance == "refuse":
             raise refusal(guard, verdict.stale)
-        limit, index = self._limit(question.limit), self._index(catalog)
+        limit = self._limit(question.limit)
+        index, shelf = self._prepare(catalog)
         rankings = [index.search(query, limit=limit) for query in question.queries]
-        found = find_tools(catalog, rankings, limit, self._cards)
+        found = find_tools(shelf, rankings, limit)
         body = self._writer.write(
             catalog,
             question.queries,
@@ -147,15 +149,15 @@ class Discovery:
             return min(settings.search_default_limit, settings.max_search_limit)
         return max(1, min(asked, settings.max_search_limit))
 
-    def _index(self, catalog: Catalog) -> Index:
-        index = self._indexes.get(catalog)
-        if index is None:
+    def _prepare(self, catalog: Catalog) -> tuple[Index, Shelf]:
+        prepared = self._prepared.get(catalog)
+        if prepared is None:
             groups = self._documents.of(catalog.toolsets)
-            self._latest = {
-                toolset.name: documents for toolset, documents in zip(catalog.toolsets, groups, strict=True)
-            }
-            index = self._indexes[catalog] = self._require_retriever().index(Grouped(groups))
-        return index
+            if len(self._latest) > 2 * len(groups):
+                self._latest = {toolset.name: made for toolset, made in zip(catalog.toolsets, groups, strict=True)}
+            index = self._require_retriever().index(Grouped(groups))
+            prepared = self._prepared[catalog] = (index, Shelf(catalog, self._cards))
+        return prepared
 
     def _require_retriever(self) -> Retriever:
         if self._retriever is None:
@@ -163,7 +165,9 @@ class Discovery:
         return self._retriever
 
     def _make_documents(self, toolset: Toolset) -> tuple[Document, ...]:
-        return documents_of(toolset, self._aliases, self._latest.get(toolset.name, ()))
+        known = self._latest.get(toolset.name, ())
+        documents = self._latest[toolset.name] = documents_of(toolset, self._aliases, known)
+        return documents
 
 
 def refusal(guard: ProgressGuard, stale: int) -> SearchRefused:

@@ -5,12 +5,11 @@ immutable values, so a cache hit is always right and dropping the cache changes 
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import NamedTuple
 
-from toolcrib.alongside import Alongside
+from toolcrib.alongside import Alongside, common_ends, spliced
 from toolcrib.catalog import Catalog
 from toolcrib.core import CoreSet
 from toolcrib.definitions import Skipped, Tool, Toolset
@@ -25,6 +24,10 @@ class Inventory:
     toolsets: tuple[Toolset, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     """Tools left out because another toolset has their name."""
+    given: tuple[Toolset, ...] = ()
+    """The toolsets before anything was left out."""
+    bare: bool = False
+    """Whether some of them have no prefix."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,11 +38,23 @@ class Selection:
     catalog: Catalog
 
 
-def build_inventory(toolsets: Sequence[Toolset]) -> Inventory:
+def build_inventory(toolsets: tuple[Toolset, ...], previous: Inventory | None = None) -> Inventory:
     """Puts toolsets together; where two use one name, the earlier keeps it and the later is reported.
 
-    Prefixes are unique, so only toolsets without one can meet.
+    Prefixes are unique, so only toolsets without one can meet. While there is none, or while what has a prefix stands
+    in for what had the same, nobody's names are taken.
     """
+    if previous is not None:
+        head, tail = common_ends(previous.given, toolsets)
+        old, new = previous.given[head : len(previous.given) - tail], toolsets[head : len(toolsets) - tail]
+        prefixes = [toolset.prefix for toolset in new]
+        if all(prefixes) and (not previous.bare or prefixes == [toolset.prefix for toolset in old]):
+            kept = spliced(previous.toolsets, head, tail, new)
+            return Inventory(toolsets=kept, skipped=previous.skipped, given=toolsets, bare=previous.bare)
+    return _put_together(toolsets)
+
+
+def _put_together(toolsets: tuple[Toolset, ...]) -> Inventory:
     taken: dict[str, Tool] = {}
     kept: list[Toolset] = []
     skipped: list[Skipped] = []
@@ -63,7 +78,8 @@ def build_inventory(toolsets: Sequence[Toolset]) -> Inventory:
             )
             toolset = replace(toolset, tools=tuple(tool for tool in toolset.tools if tool.name not in clashes))
         kept.append(toolset)
-    return Inventory(toolsets=tuple(kept), skipped=tuple(skipped))
+    bare = any(not toolset.prefix for toolset in toolsets)
+    return Inventory(toolsets=tuple(kept), skipped=tuple(skipped), given=toolsets, bare=bare)
 
 
 class _Part(NamedTuple):
@@ -81,12 +97,64 @@ def _part(toolset: Toolset, scope: Scope, core: CoreSet) -> _Part:
     return _Part(part.visible, None if whole else part.deferrable, whole)
 
 
+class _Grant:
+    """What a scope makes of one inventory after the other."""
+
+    __slots__ = ("_last", "_parts")
+
+    def __init__(self, scope: Scope, core: CoreSet) -> None:
+        self._parts: Alongside[Toolset, _Part] = Alongside(lambda toolset: _part(toolset, scope, core))
+        self._last: tuple[tuple[Toolset, ...], tuple[_Part, ...], Selection] = ((), (), _NOTHING)
+
+    def select(self, toolsets: tuple[Toolset, ...]) -> Selection:
+        """What is granted of these toolsets; of those that were there the last time nothing is looked at again."""
+        before, then, selection = self._last
+        parts = self._parts.of(toolsets)
+        head, tail = common_ends(before, toolsets)
+        gone = then[head : len(then) - tail], before[head : len(before) - tail]
+        come = parts[head : len(parts) - tail], toolsets[head : len(toolsets) - tail]
+        selection = _amended(selection, gone, come) or _gathered(parts, toolsets)
+        self._last = (toolsets, parts, selection)
+        return selection
+
+
+_Parts = tuple[tuple[_Part, ...], tuple[Toolset, ...]]
+"""What was made of some toolsets, and the toolsets."""
+_NOTHING = Selection(visible=(), catalog=Catalog(toolsets=()))
+_FEW_TOOLSETS = 32
+"""Toolsets that are exchanged one by one; more are put together anew."""
+
+
+def _gathered(parts: tuple[_Part, ...], toolsets: tuple[Toolset, ...]) -> Selection:
+    return Selection(
+        visible=tuple([tool for part in parts for tool in part.visible]),
+        catalog=Catalog(toolsets=tuple(sorted(_deferrable(parts, toolsets), key=attrgetter("name")))),
+    )
+
+
+def _amended(selection: Selection, gone: _Parts, come: _Parts) -> Selection | None:
+    """The selection with some toolsets for others, if they are few and none has tools that are visible."""
+    parts = (*gone[0], *come[0])
+    if len(parts) > _FEW_TOOLSETS or any(part.visible for part in parts):
+        return None
+    catalog = selection.catalog.amended(_deferrable(*gone), _deferrable(*come))
+    return None if catalog is None else Selection(visible=selection.visible, catalog=catalog)
+
+
+def _deferrable(parts: tuple[_Part, ...], toolsets: tuple[Toolset, ...]) -> list[Toolset]:
+    return [
+        part.deferrable or toolset
+        for part, toolset in zip(parts, toolsets, strict=True)
+        if part.whole or part.deferrable is not None
+    ]
+
+
 class Selector:
     """Applies scopes to inventories, and keeps what did not change."""
 
     def __init__(self, core: CoreSet) -> None:
         self.core = core
-        self._parts: OrderedDict[Scope, Alongside[Toolset, _Part]] = OrderedDict()
+        self._grants: OrderedDict[Scope, _Grant] = OrderedDict()
         self._selections: OrderedDict[tuple[Inventory, Scope], Selection] = OrderedDict()
         self._last: tuple[Inventory, Scope, Selection] | None = None
 
@@ -98,7 +166,7 @@ class Selector:
         key = (inventory, scope)
         selection = self._selections.get(key)
         if selection is None:
-            selection = self._selections[key] = self._build(inventory, scope)
+            selection = self._selections[key] = self._grant(scope).select(inventory.toolsets)
             if len(self._selections) > CACHE_CATALOGS:
                 self._selections.popitem(last=False)
         else:
@@ -106,22 +174,10 @@ class Selector:
         self._last = (inventory, scope, selection)
         return selection
 
-    def _build(self, inventory: Inventory, scope: Scope) -> Selection:
-        parts = self._parts_under(scope).of(inventory.toolsets)
-        deferrable = [
-            part.deferrable or toolset
-            for part, toolset in zip(parts, inventory.toolsets, strict=True)
-            if part.whole or part.deferrable is not None
-        ]
-        return Selection(
-            visible=tuple([tool for part in parts for tool in part.visible]),
-            catalog=Catalog(toolsets=tuple(sorted(deferrable, key=attrgetter("name")))),
-        )
-
-    def _parts_under(self, scope: Scope) -> Alongside[Toolset, _Part]:
-        parts = self._parts.get(scope)
-        if parts is None:
-            parts = self._parts[scope] = Alongside(lambda toolset: _part(toolset, scope, self.core))
-            if len(self._parts) > CACHE_CATALOGS:
-                self._parts.popitem(last=False)
-        return parts
+    def _grant(self, scope: Scope) -> _Grant:
+        grant = self._grants.get(scope)
+        if grant is None:
+            grant = self._grants[scope] = _Grant(scope, self.core)
+            if len(self._grants) > CACHE_CATALOGS:
+                self._grants.popitem(last=False)
+        return grant

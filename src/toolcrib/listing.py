@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import orjson
 
-from toolcrib.alongside import Alongside
+from toolcrib.alongside import Alongside, common_ends
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import Toolset, json_chars
 from toolcrib.intake.naming import SEPARATOR
@@ -63,6 +63,8 @@ class ListingRenderer:
     def __init__(self) -> None:
         self._blocks: Alongside[Toolset, _Blocks] = Alongside(_blocks)
         self._lines: Alongside[Toolset, _Block] = Alongside(lambda toolset: _block(toolset, "lines"))
+        self._shrunk: tuple[tuple[_Blocks, ...], int, Listing] = ((), 0, NO_LISTING)
+        """The last one that did not fit: of what, into how many characters, and what became of it."""
 
     def render(self, catalog: Catalog, *, mode: Mode, max_chars: int) -> Listing:
         """The listing of a catalog in at most so many characters of JSON."""
@@ -70,24 +72,24 @@ class ListingRenderer:
             return NO_LISTING
         toolsets = catalog.toolsets
         blocks = self._blocks.of(toolsets)
+        before, budget, listing = self._shrunk
+        if budget == max_chars and _are_equal(before, blocks):
+            return listing
         chosen = [block.names for block in blocks]
         total = sum([block.chars for block in chosen])
-        counted: list[int] = []
         if total <= max_chars:
             lines_budget = max_chars if mode == "on" else min(max_chars, LINES_MAX_TOKENS * 4)
             self._grow(toolsets, chosen, total, lines_budget)
+            return _listing(chosen, catalog.size)
+        counted = _shrink(blocks, total, max_chars)
+        for place in counted:
+            chosen[place] = blocks[place].total
+        if sum([block.chars for block in chosen]) > max_chars:
+            listing = _toolsets_only(catalog, max_chars)
         else:
-            counted = _shrink(blocks, total, max_chars)
-            for place in counted:
-                chosen[place] = blocks[place].total
-            if sum([block.chars for block in chosen]) > max_chars:
-                return _toolsets_only(catalog, max_chars)
-        named = catalog.size - sum([len(toolsets[place].tools) for place in counted])
-        return Listing(
-            text="".join([block.text for block in chosen]),
-            chars=sum([block.chars for block in chosen]),
-            names_listed=named,
-        )
+            listing = _listing(chosen, catalog.size - sum([len(toolsets[place].tools) for place in counted]))
+        self._shrunk = (blocks, max_chars, listing)
+        return listing
 
     def _grow(self, toolsets: Sequence[Toolset], chosen: list[_Block], total: int, budget: int) -> None:
         """Gives lines of description to the smallest toolsets first, while all of it fits."""
@@ -98,6 +100,18 @@ class ListingRenderer:
                 return
             chosen[place] = lines
             total += more
+
+
+def _are_equal(before: tuple[_Blocks, ...], blocks: tuple[_Blocks, ...]) -> bool:
+    """Whether all blocks are as before; nearly all of them are the same objects."""
+    head, tail = common_ends(before, blocks)
+    return before[head : len(before) - tail] == blocks[head : len(blocks) - tail]
+
+
+def _listing(chosen: Sequence[_Block], named: int) -> Listing:
+    return Listing(
+        text="".join([block.text for block in chosen]), chars=sum([block.chars for block in chosen]), names_listed=named
+    )
 
 
 def _shrink(blocks: Sequence[_Blocks], total: int, budget: int) -> list[int]:

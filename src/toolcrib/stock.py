@@ -5,10 +5,11 @@ change stays the same object, so that everything derived from it stays valid.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import chain
 
 from toolcrib.activity import Activity, Event
-from toolcrib.alongside import common_ends
+from toolcrib.alongside import common_ends, spliced
 from toolcrib.definitions import Toolset
 from toolcrib.errors import ConfigError
 from toolcrib.intake.admission import Admission, HeldBack, Intake, tell
@@ -32,7 +33,7 @@ class Stock:
         self._intake = intake
         self._activity = activity
         self._polled: list[Source] = []
-        self._owners: Mapping[str, Source] = {}
+        self._owners: dict[str, Source] = {}
         self._snapshots: tuple[Sequence[Toolset], ...] = ()
         self._first: dict[str, Sequence[Toolset]] = {}
         """What polled sources had when they were added, until somebody looks."""
@@ -66,7 +67,9 @@ class Stock:
             raise ConfigError(f"There is no source `{name}`{f': did you mean `{hint}`?' if hint else '.'}")
         if source in self._polled:
             self._polled.remove(source)
-        self._offered.pop(name, None)
+        _, toolsets, _ = self._offered.pop(name, (None, (), ()))
+        for toolset in toolsets:
+            self._owners.pop(toolset.name, None)
         self._stale = True
         return source
 
@@ -97,14 +100,13 @@ class Stock:
     def _rebuild(self, snapshots: tuple[Sequence[Toolset], ...]) -> None:
         self._stale = False
         self._snapshots = snapshots
-        owners: dict[str, Source] = {}
-        offers: list[Offer] = []
-        for source, snapshot in zip(self.sources.values(), snapshots, strict=True):
-            owners.update(dict.fromkeys([toolset.name for toolset in snapshot], source))
-            offers += self._offers_of(source, tuple(snapshot))
-        self._owners = owners
+        given = [
+            self._offers_of(source, tuple(snapshot))
+            for source, snapshot in zip(self.sources.values(), snapshots, strict=True)
+        ]
+        offers = given[0] if len(given) == 1 else tuple(chain.from_iterable(given))
         self._admission = self._intake.admit(offers, self._admission)
-        self._inventory = build_inventory(self._admission.toolsets)
+        self._inventory = build_inventory(self._admission.toolsets, self._inventory)
         self.generation += 1
         self._report()
 
@@ -118,7 +120,12 @@ class Stock:
             Offer(toolset=toolset, source=source.name, launch=launch)
             for toolset in toolsets[head : len(toolsets) - tail]
         ]
-        offers = (*offers[:head], *fresh, *offers[len(offers) - tail :])
+        owned: dict[str, Source] = {offer.toolset.name: source for offer in fresh}
+        self._owners.update(owned)
+        for toolset in before[head : len(before) - tail]:
+            if toolset.name not in owned:
+                self._owners.pop(toolset.name, None)
+        offers = spliced(offers, head, tail, fresh)
         self._offered[source.name] = (launch, toolsets, offers)
         return offers
 

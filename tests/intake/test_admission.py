@@ -62,6 +62,20 @@ def test_going_back_to_the_approved_definition_restores_the_tool(lock: Path) -> 
     assert seen == [["send"], [], ["send"], [], ["send"]]
 
 
+@pytest.mark.requirement("C5")
+def test_whatever_was_offered_before_offers_are_judged_as_by_one_who_saw_nothing_of_it(lock: Path) -> None:
+    save(lock, offer(send="Sends."))
+    subject, before = intake(lock), None
+    good, bad, other = offer(send="Sends."), offer(send="Sends!"), offer(list="Lists.")
+    for offers in ([good, bad], [good], [bad, good, other], [bad, other], [], [other, good], [good, bad, good]):
+        admission = subject.admit(offers, before)
+        fresh = intake(lock).admit(offers)
+        assert admission.held_back == fresh.held_back
+        assert admission.drifts == fresh.drifts
+        assert [each.tools for each in admission.toolsets] == [each.tools for each in fresh.toolsets]
+        before = admission
+
+
 @pytest.mark.requirement("C6")
 def test_another_launch_holds_back_the_whole_source(lock: Path) -> None:
     save(lock, offer(Launch(command="npx", args=("mail",)), send="Sends."))

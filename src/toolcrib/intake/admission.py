@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from toolcrib.alongside import common_ends
+from toolcrib.alongside import common_ends, spliced
 from toolcrib.definitions import Fingerprint, Json, JsonObject, Tool, Toolset
 from toolcrib.errors import ConfigError
 from toolcrib.intake.findings import Finding
@@ -56,6 +56,11 @@ class Verdict:
     """`None` if it is let in as it is."""
     held_back: tuple[HeldBack, ...]
     drifts: tuple[Drift, ...]
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether something was held back or is not as approved."""
+        return bool(self.held_back or self.drifts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,16 +113,23 @@ class Intake:
     def admit(self, offers: Sequence[Offer], previous: Admission | None = None) -> Admission:
         """What sessions may know of these offers; offers that were among the `previous` ones are not judged again."""
         given, lock = tuple(offers), self.lock
-        verdicts = self._verdicts_on(given, lock, previous)
+        before = previous if previous is not None and previous.lock is lock else Admission()
+        head, tail = common_ends(before.offers, given)
+        between = given[head : len(given) - tail]
+        fresh = [self._verdict(offer, lock) for offer in between]
+        verdicts = spliced(before.verdicts, head, tail, fresh)
+        admitted = [verdict.admitted or offer.toolset for offer, verdict in zip(between, fresh, strict=True)]
+        odd = [each for each in (*fresh, *before.verdicts[head : len(before.offers) - tail]) if each.is_odd]
         return Admission(
             offers=given,
             verdicts=verdicts,
             lock=lock,
-            toolsets=tuple(
-                [verdict.admitted or offer.toolset for offer, verdict in zip(offers, verdicts, strict=True)]
-            ),
-            held_back=tuple([held for verdict in verdicts for held in verdict.held_back]),
-            drifts=tuple(dict.fromkeys([drift for verdict in verdicts for drift in verdict.drifts])),
+            toolsets=spliced(before.toolsets, head, tail, admitted),
+            # Where nobody has anything to say, nothing has to be gathered from all.
+            held_back=tuple([held for verdict in verdicts for held in verdict.held_back]) if odd else before.held_back,
+            drifts=tuple(dict.fromkeys([drift for verdict in verdicts for drift in verdict.drifts]))
+            if odd
+            else before.drifts,
         )
 
     def findings(self, toolsets: Sequence[Toolset]) -> Mapping[str, tuple[Finding, ...]]:
@@ -150,16 +162,6 @@ class Intake:
         tool = freeze_tool({"name": "item", "description": text}, toolset="mcp-item", origin="mcp")
         found = screen_tool(tool)
         return bool(found) if self.screening == "strict" else any(item.severity == "hard" for item in found)
-
-    def _verdicts_on(
-        self, offers: tuple[Offer, ...], lock: Lock | None, previous: Admission | None
-    ) -> tuple[Verdict, ...]:
-        if previous is None or previous.lock is not lock:
-            return tuple([self._verdict(offer, lock) for offer in offers])
-        stand = previous.verdicts
-        head, tail = common_ends(previous.offers, offers)
-        between = [self._verdict(offer, lock) for offer in offers[head : len(offers) - tail]]
-        return (*stand[:head], *between, *stand[len(stand) - tail :])
 
     def _verdict(self, offer: Offer, lock: Lock | None) -> Verdict:
         digest = offer.launch.digest if offer.launch else None

@@ -29,7 +29,7 @@ def clauses(query: str) -> tuple[str, ...]:
     return tuple(parts[:QUERY_MAX_CLAUSES]) if len(parts) > 1 else ()
 
 
-def looked_at(fused: Floats, gone: NDArray[np.intp]) -> NDArray[np.intp]:
+def looked_at(fused: Floats, gone: NDArray[np.int32]) -> NDArray[np.intp]:
     """The living rows whose clauses are looked at: the best, ties at the edge included."""
     rows = np.arange(len(fused))
     if len(fused) > CLAUSE_MAX_ROWS:

@@ -23,7 +23,7 @@ from toolcrib.retrieval.cohort import Cohort
 from toolcrib.retrieval.confidence import Calibration, Signals
 from toolcrib.retrieval.fusion import FusionWeights, fuse
 from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever, Match, lift_named
-from toolcrib.retrieval.selection import Scored, best_rows, select
+from toolcrib.retrieval.selection import Scored, best_of, best_rows, select
 from toolcrib.retrieval.semantic import Places, StaticModel
 from toolcrib.retrieval.text import runs_of
 
@@ -200,7 +200,7 @@ class HybridIndex:
         fused = self._fused(query, match, meaning)
         signals = self._signals(query, match, meaning, fused)
         scores = lift_named(fused, match.named)
-        found = select(scores, self._lexical.documents.get, limit=limit, rival=self._lexical.rival)
+        found = select(best_of(scores), self._lexical.documents.get, limit=limit, rival=self._lexical.rival)
         confidence = 1.0 if match.named else round(self._calibration.confidence(signals), 4)
         if not found or (not match.named and self._calibration.abstains(signals)):
             return self._nothing(query, found, limit, confidence)
@@ -309,7 +309,7 @@ class HybridIndex:
     def _evidence(
         self, document: Document, match: Match, score: float, stages: dict[str, dict[str, float]]
     ) -> dict[str, float]:
-        parts = self._lexical.evidence(document, match, None)
+        parts = self._lexical.evidence(document, match.words, None)
         evidence = {name: round(value * self._weights.words, 4) for name, value in parts.items()}
         evidence |= {name: round(values.get(document.key, 0.0), 4) for name, values in stages.items()}
         evidence["meaning"] = round(score - sum(evidence.values()), 4)

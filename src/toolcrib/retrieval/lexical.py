@@ -11,22 +11,21 @@ key. Prevents that an answer depends on what was indexed before, or on the order
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import accumulate, chain
 from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toolcrib.alongside import common_ends
 from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
-from toolcrib.retrieval.base import NO_EVIDENCE, Document, Grouped, Hit, Ranking
+from toolcrib.retrieval.base import Document, Grouped, Hit, Ranking
 from toolcrib.retrieval.forward import Stretch, joined
-from toolcrib.retrieval.postings import NO_POSTINGS, Floats, build_segment, read_rows, terms_of
+from toolcrib.retrieval.postings import Floats, build_segment, read_rows, terms_of
 from toolcrib.retrieval.query import Numbers, QueryWeights, Weigher, Word, standing_in
-from toolcrib.retrieval.reading import Postings, SegmentReader
-from toolcrib.retrieval.selection import RIVAL_SHARE, select
+from toolcrib.retrieval.reading import Amendment, Postings, SegmentReader
+from toolcrib.retrieval.selection import RIVAL_SHARE, Best, best_of, select
 from toolcrib.retrieval.spelling import Spelling
 from toolcrib.retrieval.text import normal_name
 
@@ -40,6 +39,8 @@ class _Base:
     """The last whole build: what the next index may be an amendment of."""
 
     groups: tuple[tuple[Document, ...], ...]
+    starts: tuple[int, ...]
+    """The row of the first document of each group, and of what would come behind the last."""
     documents: tuple[Document, ...]
     """The documents of all groups."""
     reader: SegmentReader
@@ -78,9 +79,8 @@ class LexicalRetriever:
             amendment = self._amend(groups)
             if amendment is None:
                 amendment = self._build(groups)
-            positions, postings, by_row = amendment
+            postings, by_row = amendment
             return LexicalIndex(
-                positions=positions,
                 postings=postings,
                 documents=by_row,
                 analyser=self._analyser,
@@ -103,14 +103,12 @@ class LexicalRetriever:
         reader = SegmentReader(segment, self._impacts)
         # A part of the base does not take its place: the whole, with one tool changed, may be asked for next.
         if base is None or len(known) < len(given):
-            self._base = _Base(groups=groups, documents=given, reader=reader)
-        return None, self._whole(reader), ByRow(given, ())
+            starts = tuple(accumulate(map(len, groups), initial=0))
+            self._base = _Base(groups=groups, starts=starts, documents=given, reader=reader)
+        return Postings(reader), ByRow(given)
 
     def _analyse(self, documents: Sequence[Document]) -> Stretch:
         return self._analyser.analyse(documents)
-
-    def _reader(self, documents: Sequence[Document]) -> SegmentReader:
-        return SegmentReader(build_segment(self._analyse(documents)), self._impacts)
 
     def _count_terms(self, base: _Base, rows: Sequence[int]) -> Counter[int]:
         """In how many of these rows of the base each term occurs."""
@@ -121,9 +119,6 @@ class LexicalRetriever:
             known.update(zip(fresh, terms_of(held), strict=True))
         return Counter(chain.from_iterable([known[row] for row in rows]))
 
-    def _whole(self, reader: SegmentReader) -> Postings:
-        return Postings(base=reader, added=SegmentReader(NO_POSTINGS, self._impacts), gone=np.empty(0, dtype=np.intp))
-
     def _amend(self, groups: tuple[tuple[Document, ...], ...]) -> "_Parts | None":
         base = self._base
         if base is None:
@@ -131,13 +126,13 @@ class LexicalRetriever:
         old = base.documents
         # First whole groups, then the documents of what is left: few objects are touched.
         start, end = common_ends(base.groups, groups)
-        head, tail = sum(map(len, groups[:start])), sum(map(len, groups[len(groups) - end :]))
+        head, tail = base.starts[start], len(old) - base.starts[len(base.groups) - end]
         after = tuple(chain.from_iterable(groups[start : len(groups) - end]))
         first, last = common_ends(old[head : len(old) - tail], after)
         head, tail, after = head + first, tail + last, after[first : len(after) - last]
         before = range(head, len(old) - tail)
         if not before and not after:
-            return None, self._whole(base.reader), ByRow(old, ())
+            return Postings(base.reader), ByRow(old)
         if max(len(before), len(after)) > max(DELTA_MIN_DOCUMENTS, DELTA_MAX_SHARE * len(old)):
             return None
         kept = {old[row].digest: row for row in before}
@@ -150,14 +145,10 @@ class LexicalRetriever:
                 added.append(document)
             window.append(row)
         gone = sorted(kept.values())
-        postings = Postings(
-            base=base.reader,
-            added=self._reader(added),
-            gone=np.array(gone, dtype=np.intp),
-            gone_terms=self._count_terms(base, gone),
+        amendment = Amendment.of(
+            self._analyse(added), self._impacts, gone=gone, gone_terms=self._count_terms(base, gone)
         )
-        ends = np.arange(head), np.array(window, dtype=np.int64), np.arange(len(old) - tail, len(old))
-        return np.concatenate(ends), postings, ByRow(old, tuple(added))
+        return Postings(base.reader, amendment), ByRow(old, tuple(added), head, tuple(window), tail)
 
 
 def _rows_known(old: tuple[Document, ...], given: tuple[Document, ...]) -> list[tuple[int, int]]:
@@ -174,11 +165,22 @@ def _rows_known(old: tuple[Document, ...], given: tuple[Document, ...]) -> list[
 class ByRow:
     """The document of a row: first those of the base, then the added ones."""
 
-    __slots__ = ("added", "base", "get")
+    __slots__ = ("_head", "_tail", "_window", "added", "base", "get")
 
-    def __init__(self, base: tuple[Document, ...], added: tuple[Document, ...]) -> None:
+    def __init__(
+        self,
+        base: tuple[Document, ...],
+        added: tuple[Document, ...] = (),
+        head: int = 0,
+        window: tuple[int, ...] = (),
+        tail: int | None = None,
+    ) -> None:
+        """In the order in which they were given: `head` rows of the base, those of the window, the last `tail` rows."""
         self.base = base
         self.added = added
+        self._head = head
+        self._window = window
+        self._tail = len(base) if tail is None else tail
         self.get: Callable[[int], Document] = self.__getitem__ if added else base.__getitem__
         """The document of a row, by the shortest way."""
 
@@ -186,8 +188,14 @@ class ByRow:
         size = len(self.base)
         return self.base[row] if row < size else self.added[row - size]
 
+    @property
+    def order(self) -> list[int]:
+        """The living rows, in the order in which their documents were given."""
+        size = len(self.base)
+        return [*range(self._head), *self._window, *range(size - self._tail, size)]
 
-_Parts = tuple[NDArray[np.int64] | None, Postings, ByRow]
+
+_Parts = tuple[Postings, ByRow]
 
 
 class Match(NamedTuple):
@@ -210,12 +218,11 @@ class Match(NamedTuple):
 class LexicalIndex:
     """Searchable documents; immutable."""
 
-    __slots__ = ("_analyser", "_documents", "_positions", "_size", "_weigher", "postings", "rival")
+    __slots__ = ("_analyser", "_documents", "_size", "_weigher", "postings", "rival")
 
     def __init__(
         self,
         *,
-        positions: NDArray[np.int64] | None,
         postings: Postings,
         documents: ByRow,
         analyser: Analyser,
@@ -225,7 +232,6 @@ class LexicalIndex:
     ) -> None:
         self.rival = rival
         """How good a rival must be, against what it displaces (`selection`)."""
-        self._positions = positions
         self._documents = documents
         self._analyser = analyser
         self._weigher = Weigher(analyser=analyser, spelling=spelling, postings=postings, weights=query)
@@ -245,20 +251,15 @@ class LexicalIndex:
         limit = min(limit, RESULTS_MAX_HITS, self._size)
         if limit <= 0:
             return Ranking(hits=(), abstained=False, confidence=0.0)
-        match = self.match(query)
-        scores = lift_named(match.scores, match.named)
-        found = select(scores, self._documents.get, limit=limit, rival=self.rival)
+        words, named = self._weigher.words(query), self._named(query)
+        found = select(self._best(words, named), self._documents.get, limit=limit, rival=self.rival)
         if not found:
             return self.by_substring(query, limit)
-        hits = [
-            Hit(
-                key=document.key,
-                score=score,
-                evidence=self.evidence(document, match, score) if explain else NO_EVIDENCE,
-            )
-            for score, document in found
-        ]
-        return Ranking(hits=tuple(hits), abstained=False, confidence=lexical_confidence(match, found[0][0]))
+        if explain:
+            hits = [Hit(document.key, score, self.evidence(document, words, score)) for score, document in found]
+        else:
+            hits = [Hit(document.key, score) for score, document in found]
+        return Ranking(hits=tuple(hits), abstained=False, confidence=lexical_confidence(words, named, found[0][0]))
 
     def match(self, query: str, also: Sequence[str] = ()) -> Match:
         """Scores every row for a query, and for words that mean the same as some of it."""
@@ -273,17 +274,21 @@ class LexicalIndex:
         weighted = [pair for word in words for pair in word.numbers]
         return self.postings.accumulate(weighted, standing_in(words))
 
+    def _best(self, words: Sequence[Word], named: Mapping[int, int]) -> Best:
+        weighted = [pair for word in words for pair in word.numbers]
+        bests = standing_in(words)
+        leading = None if named else self.postings.leading(weighted, bests)
+        return leading or best_of(lift_named(self.postings.accumulate(weighted, bests), named))
+
     def scores(self, query: str) -> Floats:
         """The score of every document, names not counted, in the order in which they were given."""
-        scores = self.match(query).scores
-        return scores if self._positions is None else scores[self._positions]
+        return self.match(query).scores[self._documents.order]
 
     def by_substring(self, query: str, limit: int) -> Ranking:
         """The answer when no word matches: documents whose name holds the query as a part (S23)."""
         part = normal_name(query[:QUERY_MAX_CHARS])
         found: list[str] = []
-        rows = range(self.postings.rows) if self._positions is None else map(int, self._positions)
-        for row in rows if part else ():
+        for row in self._documents.order if part else ():
             key = self._documents[row].key
             at = normal_name(key).find(part)
             if at == 0 or (at > 0 and len(part) >= _SUBSTRING_ANYWHERE_CHARS):
@@ -291,11 +296,11 @@ class LexicalIndex:
         hits = tuple(Hit(key=key, score=0.0, evidence={"substring": 0.0}) for key in sorted(found)[:limit])
         return Ranking(hits=hits, abstained=not hits, confidence=0.5 if hits else 0.0)
 
-    def evidence(self, document: Document, match: Match, score: float | None) -> dict[str, float]:
+    def evidence(self, document: Document, words: Sequence[Word], score: float | None) -> dict[str, float]:
         """What each field gave to a document by words; with a score, the rest is what its name gave."""
-        weights = {number: weight for word in match.words for number, weight in word.numbers}
+        weights = {number: weight for word in words for number, weight in word.numbers}
         parts = self._analyser.parts(document, weights)
-        parts["neighbours"] = sum(self._stand_in(document, *pair) for pair in standing_in(match.words))
+        parts["neighbours"] = sum(self._stand_in(document, *pair) for pair in standing_in(words))
         if score is not None:
             parts["exact_name"] = score - sum(parts.values())
         return {name: round(value, 4) for name, value in parts.items() if abs(value) >= 0.0005}
@@ -325,9 +330,9 @@ def lift_named(scores: Floats, named: Mapping[int, int]) -> Floats:
     return scores
 
 
-def lexical_confidence(match: Match, best: float) -> float:
+def lexical_confidence(words: Sequence[Word], named: Mapping[int, int], best: float) -> float:
     """How likely the first hit is meant, from words alone: the share of what the query asks that it holds."""
-    if match.named:
+    if named:
         return 1.0
-    mass = match.mass
+    mass = sum([word.mass for word in words])
     return min(1.0, best / mass) if mass > 0.0 else 0.0

@@ -1,27 +1,31 @@
 """What queries ask of an index: weighted postings, counts, and rows by name.
 
-`Postings` are one large segment, the rows of it that are gone, and a small segment of what came since: changing one of
-20,000 documents costs what one document costs. The impacts of a term times the weight that a query gives it are the
-same numbers for every query of the same index, and of the next index too as long as the term is as rare there. So a
-bounded number of bytes of them is kept: as a plain vector where a term is so common that adding every row is cheaper
-than looking up which rows hold it. The compiled kernel reads the postings themselves about as fast as kept numbers, so
-with it only what several terms give together is kept.
+`Postings` are one large segment, the rows of it that are gone, and a small segment of what came since, with term
+numbers of its own: changing one of 20,000 documents costs what one document costs. The impacts of a term times the
+weight that a query gives it are the same numbers for every query of the same index, and of the next index too as long
+as the term is as rare there. So a bounded number of bytes of them is kept: as a plain vector where a term is so common
+that adding every row is cheaper than looking up which rows hold it. The compiled kernel reads the postings themselves
+about as fast as kept numbers, so with it only what several terms give together is kept.
 
 Invariant: `Postings` answer exactly as one fresh segment of the living rows would; only row numbers differ. Sums are
 the same numbers, bit for bit, by whichever way they were added up.
 """
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.kernel import kernel
 from toolcrib.limits import WEIGHTED_MAX_BYTES
-from toolcrib.retrieval.postings import Floats, Rows, Segment
+from toolcrib.retrieval.forward import Stretch
+from toolcrib.retrieval.postings import Floats, Rows, Segment, build_segment
+
+if TYPE_CHECKING:
+    from toolcrib._kernel import Held
 
 _DENSE_SHARE = 0.25
 """Share of the rows from which on a term is kept as a vector of all rows."""
@@ -33,17 +37,22 @@ _PLACES_KEPT = 4_096
 
 _SIEVE_PLACES = 4
 """Places of the sieve for each name, at least."""
+_SIEVED_ROWS = 100
+"""Rows from which on names are looked for in order."""
 
 _ENTRY_BYTES = 400
 """What keeping a term costs beside its numbers."""
 
 Numbers = tuple[tuple[int, float], ...]
 """Term numbers with their weights."""
-_Key = tuple[int, float] | tuple[Numbers, Numbers]
-"""One weighted term, or the best of several beyond what others gave."""
+Best = tuple[Numbers, Numbers]
+"""Terms of which the best counts, as far as it gives more than others together."""
+_Key = tuple[int, float] | Best
 _Weighted = tuple[Rows | NDArray[np.intp] | None, Floats]
 """Rows and what is added to them; without rows, what is added to every row."""
 _V = TypeVar("_V")
+
+_NO_ROWS: Rows = np.empty(0, dtype=np.int32)
 
 
 class SegmentReader:
@@ -80,11 +89,7 @@ class SegmentReader:
     def add_best(self, total: Floats, weighted: Numbers, counted: Numbers) -> None:
         """Adds to each row what the best of some weighted impacts has more than those that were `counted` together."""
         if kernel is not None and self._compiled is not None:
-            packed = self._merged.get((weighted, counted))
-            if packed is None:
-                packed = kernel.merge(self._compiled, weighted, counted)
-                self._keep_in(self._merged, (weighted, counted), packed, len(packed))
-            kernel.add_merged(self._compiled, total, packed)
+            kernel.add_merged(self._compiled, total, self._packed(self._compiled, (weighted, counted)))
             return
         rows, worth = self._kept.get((weighted, counted)) or self._merge(weighted, counted)
         if rows is None:
@@ -92,8 +97,28 @@ class SegmentReader:
         else:
             np.add.at(total, rows, worth)
 
+    def leading(
+        self, weighted: list[tuple[int, float]], bests: Sequence[Best]
+    ) -> Callable[[int], tuple[list[int], list[float]]] | None:
+        """What gives the best rows without an array of all sums (`selection.Best`), if the kernel is in use."""
+        compiled = self._compiled
+        if kernel is None or compiled is None:
+            return None
+        return partial(kernel.leading, compiled, weighted, [self._packed(compiled, best) for best in bests])
+
+    def _packed(self, compiled: "Held", best: Best) -> bytes:
+        """What `add_best` adds, in the kernel's form."""
+        packed = self._merged.get(best)
+        if packed is None:
+            packed = kernel.merge(compiled, *best) if kernel is not None else b""
+            self._keep_in(self._merged, best, packed, len(packed))
+        return packed
+
     def named(self, wanted: int) -> list[tuple[int, int]]:
         """Kind of name and row of every name with the given hash."""
+        if self.segment.rows < _SIEVED_ROWS:
+            kinds, rows = (self.segment.names == np.uint32(wanted)).nonzero()
+            return list(zip(kinds.tolist(), rows.tolist(), strict=True))
         sieve = self._sieve
         if not sieve:
             sieve = self._sieve = _sieve(self.segment)
@@ -164,54 +189,99 @@ class SegmentReader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Amendment:
+    """What an index has otherwise than its base: nothing is as long as the base, or as its vocabulary."""
+
+    added: SegmentReader
+    """Rows that are numbered after those of the base."""
+    numbers: Mapping[int, int]
+    """The terms of these rows, with the numbers that they have there."""
+    gone: Rows
+    """Rows of the base that no longer count, in order."""
+    gone_terms: Mapping[int, int]
+    """In how many of the gone rows each term occurs."""
+
+    @classmethod
+    def of(cls, held: Stretch, impacts: Floats, *, gone: Sequence[int], gone_terms: Mapping[int, int]) -> "Amendment":
+        """The amendment by these documents."""
+        numbers: dict[int, int] = {}
+        own = np.array([numbers.setdefault(term, len(numbers)) for term in held.terms.tolist()], dtype=np.int32)
+        renumbered = Stretch(sizes=held.sizes, terms=own, codes=held.codes, names=held.names)
+        return cls(
+            added=SegmentReader(build_segment(renumbered), impacts),
+            numbers=numbers,
+            gone=np.array(gone, dtype=np.int32),
+            gone_terms=gone_terms,
+        )
+
+    def holding(self, number: int) -> int:
+        """How many more rows hold a term."""
+        own = self.numbers.get(number)
+        held = 0 if own is None else self.added.segment.holding(own)
+        return held - self.gone_terms.get(number, 0)
+
+    def sums(self, weighted: Iterable[tuple[int, float]], bests: Sequence[Best]) -> Floats:
+        """The sums of the added rows."""
+        total = np.zeros(self.added.segment.rows, dtype=np.float32)
+        self.added.add(total, list(self._own(weighted)))
+        for near, counted in bests:
+            own = self._own(near)
+            if own:
+                self.added.add_best(total, own, self._own(counted))
+        return total
+
+    def _own(self, weighted: Iterable[tuple[int, float]]) -> Numbers:
+        numbers = self.numbers
+        return tuple([(numbers[number], weight) for number, weight in weighted if number in numbers])
+
+
 class Postings:
     """A base segment, without some of its rows, and with some rows added after it."""
 
-    base: SegmentReader
-    added: SegmentReader
-    gone: NDArray[np.intp]
-    """Rows of the base that no longer count."""
-    gone_terms: Counter[int] = field(default_factory=Counter[int])
-    """In how many of the gone rows each term occurs."""
+    __slots__ = ("_amended", "base", "gone", "living", "rows")
 
-    @property
-    def rows(self) -> int:
-        """Rows in all, the gone ones included; added ones are numbered after the base."""
-        return self.base.segment.rows + self.added.segment.rows
-
-    @property
-    def living(self) -> int:
+    def __init__(self, base: SegmentReader, amended: Amendment | None = None) -> None:
+        self.base = base
+        self._amended = amended
+        self.gone = amended.gone if amended else _NO_ROWS
+        """Rows of the base that no longer count."""
+        self.rows = base.segment.rows + (amended.added.segment.rows if amended else 0)
+        """Rows in all, the gone ones included."""
+        self.living = self.rows - len(self.gone)
         """Rows that count."""
-        return self.rows - len(self.gone)
 
     def holding(self, number: int) -> int:
         """How many living rows hold a term."""
         held = self.base.segment.holding(number)
-        if self.added.segment.rows or len(self.gone):
-            held += self.added.segment.holding(number) - self.gone_terms.get(number, 0)
-        return held
+        return held + self._amended.holding(number) if self._amended else held
 
-    def accumulate(self, weighted: list[tuple[int, float]], bests: Sequence[tuple[Numbers, Numbers]] = ()) -> Floats:
+    def accumulate(self, weighted: list[tuple[int, float]], bests: Sequence[Best] = ()) -> Floats:
         """The sum of weighted impacts for every row; of each pair of `bests` (`add_best`) once. Gone rows get 0."""
-        size, more = self.base.segment.rows, self.added.segment.rows
-        total = np.zeros(size + more, dtype=np.float32)
-        parts = ((self.base, total[:size]), (self.added, total[size:])) if more else ((self.base, total),)
-        for reader, part in parts:
-            reader.add(part, weighted)
-            for near, counted in bests:
-                reader.add_best(part, near, counted)
-        if len(self.gone):
+        total = np.zeros(self.rows, dtype=np.float32)
+        size = self.base.segment.rows
+        part = total[:size] if self._amended else total
+        self.base.add(part, weighted)
+        for near, counted in bests:
+            self.base.add_best(part, near, counted)
+        if self._amended:
+            total[size:] = self._amended.sums(weighted, bests)
             total[self.gone] = 0.0
         return total
+
+    def leading(
+        self, weighted: list[tuple[int, float]], bests: Sequence[Best]
+    ) -> Callable[[int], tuple[list[int], list[float]]] | None:
+        """What gives the best rows without an array of all sums, where it can be done without one."""
+        return None if self._amended else self.base.leading(weighted, bests)
 
     def named(self, wanted: int) -> list[tuple[int, int]]:
         """Kind of name and row of every living row that has a name with the given hash."""
         found = self.base.named(wanted)
-        if found and len(self.gone):
-            gone = set(self.gone.tolist())
+        amended = self._amended
+        if amended:
+            gone = set(self.gone.tolist()) if found else ()
             found = [(kind, row) for kind, row in found if row not in gone]
-        if self.added.segment.rows:
-            found += [(kind, row + self.base.segment.rows) for kind, row in self.added.named(wanted)]
+            found += [(kind, row + self.base.segment.rows) for kind, row in amended.added.named(wanted)]
         return found
 
 

@@ -7,6 +7,7 @@ alone.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,8 @@ from toolcrib.retrieval.base import Document
 RIVAL_SHARE = 0.75
 Floats = NDArray[np.float32]
 Scored = tuple[float, Document]
-_Ranked = tuple[float, str, Document]
-"""Less is better: the negative score, the key, and the document itself, which is never compared: keys are unique."""
-
+Best = Callable[[int], tuple[list[int], list[float]]]
+"""Gives the rows of so many of the best positive scores, ties at the edge included, and the scores, negative."""
 _SHARES = tuple(map(np.float32, (0.6, 0.4, 0.25, 0.15, 0.05, 0.0)))
 """Shares of the best score above which rows are looked for, until there are enough: nearly always the first or second
 leaves little to sort."""
@@ -30,7 +30,7 @@ _FEW_ROWS = 1_000
 
 
 def select(
-    scores: Floats,
+    best: Best,
     document: Callable[[int], Document],
     *,
     limit: int,
@@ -39,10 +39,8 @@ def select(
     """The `limit` best documents with positive scores, best first."""
     pool = limit
     while True:
-        rows, negatives = _best(scores, pool) if kernel is None else kernel.best(scores, pool)
-        found = list(map(document, rows))
-        ranked = sorted(zip(negatives, [each.key for each in found], found))  # noqa: B905 - all have one length
-        chosen, held = _shared_out(ranked, limit)
+        rows, negatives = best(pool)
+        chosen, held = _shared_out(_ranked(rows, negatives, document), limit)
         full = len(chosen) == limit
         if full and not held:
             return chosen
@@ -50,6 +48,18 @@ def select(
         if pool > limit and (full or len(rows) < pool or pool >= SELECTION_MAX_ROWS):
             return _settled(chosen, held, limit, rival)
         pool = limit * 4 if pool == limit else pool * 8
+
+
+def _ranked(rows: list[int], negatives: list[float], document: Callable[[int], Document]) -> list[Scored]:
+    """The rows in their order: best first, then by key."""
+    scored = [(-negative, document(row)) for negative, row in zip(negatives, rows, strict=True)]
+    scored.sort(key=_order)
+    return scored
+
+
+def best_of(scores: Floats) -> Best:
+    """What gives the best rows of these scores."""
+    return partial(_best if kernel is None else kernel.best, scores)
 
 
 def best_rows(scores: Floats, limit: int) -> NDArray[np.intp]:
@@ -91,24 +101,24 @@ def _edge(values: Floats, limit: int) -> np.float32:
     return ordered[place]
 
 
-def _shared_out(ranked: Sequence[_Ranked], limit: int) -> tuple[list[Scored], list[Scored]]:
+def _shared_out(ranked: list[Scored], limit: int) -> tuple[list[Scored], list[Scored]]:
     most = (limit + 1) // 2
     first = ranked[:limit]
     # Of so many different toolsets none can have more than its places.
-    if len(first) - len({document.toolset for _, _, document in first}) < most:
-        return [(-negative, document) for negative, _, document in first], []
+    if len(first) - len({document.toolset for _, document in first}) < most:
+        return first, []
     taken: dict[str, int] = {}
     chosen: list[Scored] = []
     held: list[Scored] = []
-    for negative, _, document in ranked:
-        toolset = document.toolset
+    for scored in ranked:
+        toolset = scored[1].toolset
         count = taken.get(toolset, 0)
         # A tool without a toolset has no siblings to crowd others out with.
         if toolset and count >= most:
-            held.append((-negative, document))
+            held.append(scored)
         else:
             taken[toolset] = count + 1
-            chosen.append((-negative, document))
+            chosen.append(scored)
             if len(chosen) == limit:
                 break
     return chosen, held
