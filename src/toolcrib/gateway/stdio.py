@@ -283,17 +283,19 @@ async def serve_stdio(gateway: Gateway, principal: Principal, changes: ChangeFee
     ended = asyncio.Event()
     source = await open_input(sys.stdin, server.feed, ended)
     loop = asyncio.get_running_loop()
-    waits = [loop.create_task(event.wait()) for event in (ended, stop)]
+    over, told = (loop.create_task(event.wait()) for event in (ended, stop))
+    answered: asyncio.Task[None] | None = None
     try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([over, told], return_when=asyncio.FIRST_COMPLETED)
         if not output.is_closing():
             # Whoever has nothing more to ask may still read: `toolcrib serve < requests`.
             changes.close()
-            waits.append(loop.create_task(server.drain()))
-            await asyncio.wait(waits[2:] if stop.is_set() else waits[1:], return_when=asyncio.FIRST_COMPLETED)
+            answered = loop.create_task(server.drain())
+            await asyncio.wait([answered] if stop.is_set() else [answered, told], return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for wait in waits:
-            wait.cancel()
+        for wait in (over, told, answered):
+            if wait is not None:
+                wait.cancel()
         await server.close()
         source.close()
         with suppress(TimeoutError):
