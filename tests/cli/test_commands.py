@@ -246,3 +246,35 @@ def test_search_and_describe_ask_the_servers_of_a_configuration(tmp_path: Path) 
     assert [match["name"] for match in json.loads(found.stdout)["matches"]] == ["good__echo"]
     assert found.stderr.startswith("toolcrib: mcp-dead could not be asked: ") and len(found.stderr.splitlines()) == 1
     assert json.loads(toolcrib("describe", "good__echo", cwd=tmp_path).stdout)["name"] == "good__echo"
+
+
+def test_a_server_that_stays_silent_is_named_and_the_others_are_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolcrib.cli.cribs.AUDIT_START_S", 6)
+    upstream = Path(__file__).parents[1] / "fakes" / "bad_upstream.py"
+    servers = {
+        name: {"command": sys.executable, "args": [str(upstream), "--mode", mode]}
+        for name, mode in {"good": "ok", "mute": "hang_init"}.items()
+    }
+    (tmp_path / "toolcrib.yaml").write_text(json.dumps({"mcpServers": servers}))
+    found = toolcrib("search", "echo", "--retrieval", "lexical", "--json", cwd=tmp_path)
+    assert [match["name"] for match in json.loads(found.stdout)["matches"]] == ["good__echo"]
+    assert found.stderr == "toolcrib: mcp-mute could not be asked: it did not answer within 6 seconds\n"
+
+
+def test_one_tool_by_its_full_name_starts_no_server_but_its_own(tmp_path: Path) -> None:
+    upstream = Path(__file__).parents[1] / "fakes" / "bad_upstream.py"
+    good = {"command": sys.executable, "args": [str(upstream), "--mode", "ok"]}
+    servers = {"good": good, "dead": {"command": str(tmp_path / "not-there")}}
+    (tmp_path / "toolcrib.yaml").write_text(json.dumps({"mcpServers": servers}))
+    described = toolcrib("describe", "good__echo", cwd=tmp_path)
+    assert (described.returncode, described.stderr) == (0, "")
+    called = toolcrib("call", "good__echo", '{"message": "hi"}', cwd=tmp_path)
+    assert (called.stdout, called.stderr) == ("hi\n", "")
+    short = toolcrib("describe", "echo", cwd=tmp_path)
+    assert short.returncode == 0 and "mcp-dead could not be asked" in short.stderr
+    servers["dead"] = {"command": str(tmp_path / "not-there"), "prefix": ""}
+    (tmp_path / "toolcrib.yaml").write_text(json.dumps({"mcpServers": servers}))
+    whose = toolcrib("describe", "good__echo", cwd=tmp_path)
+    assert "mcp-dead could not be asked" in whose.stderr, "a server without a prefix may have any name"

@@ -142,7 +142,7 @@ def start_all(starter: Starter, gathered: "Gathered", *, quiet: bool) -> "dict[s
 
     # What goes wrong is in the report, once and with its reason.
     logging.getLogger("toolcrib").addHandler(logging.NullHandler())
-    with starting_bar(len(gathered.entries), quiet=quiet) as heard:
+    with starting_bar([*gathered.entries], quiet=quiet) as heard:
         answers = starter(gathered.entries, done=heard)
     listed: dict[str, Listed] = {}
     for name in gathered.entries:

@@ -32,7 +32,7 @@ def call(
         raise ConfigError(f"The arguments are no valid JSON: {error}.") from None
     if not isinstance(given, dict):
         raise ConfigError('The arguments must be a JSON object, such as \'{"timezone": "UTC"}\'.')
-    crib = open_crib(tools=None, config=config)
+    crib = open_crib(tools=None, config=config, tool=name)
     result = use_crib(crib, lambda crib: crib.session().call(name, arguments))
     if result.code == ToolNotAvailable.code:
         raise unknown_tool(name, result.text)

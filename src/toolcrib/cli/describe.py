@@ -34,7 +34,7 @@ def describe(
         return crib.session().describe(name)
 
     try:
-        found = use_crib(open_crib(tools=tools, config=config), find)
+        found = use_crib(open_crib(tools=tools, config=config, tool=name), find)
     except CallError as error:
         raise unknown_tool(name, error.message) from None
     if json or not sys.stdout.isatty():

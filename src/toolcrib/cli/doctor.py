@@ -69,7 +69,12 @@ def _examine_all(
     if paths == [None]:
         paths = [*gateway_files(FAMILIES, around)] or [None]
     configurations = [(path, load_settings(path)) for path in paths]
-    enabled = sum(not entry.disabled for _, loaded in configurations for entry in loaded.settings.mcpServers.values())
+    enabled = [
+        f"mcp-{name}"
+        for _, loaded in configurations
+        for name, entry in loaded.settings.mcpServers.items()
+        if not entry.disabled
+    ]
     found: list[tuple[Path | None, Diagnosis]] = []
     with starting_bar(enabled, quiet=quiet) as heard:
         for number, (path, loaded) in enumerate(configurations, 1):

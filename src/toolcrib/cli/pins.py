@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,7 +70,7 @@ def list_pins(tools: Tools = None, config: Config = None, lock: LockFile = None,
 
 
 def diff_pins(tools: Tools = None, config: Config = None, lock: LockFile = None, json: AsJson = False) -> None:
-    """Shows what differs from the lock file; exit code 1 if anything does.
+    """Shows what differs from the lock file; exit code 1 if anything does, or if approved tools could not be asked for.
 
     Example: toolcrib pins diff --config toolcrib.yaml || echo "definitions changed"
     """
@@ -89,7 +89,7 @@ def diff_pins(tools: Tools = None, config: Config = None, lock: LockFile = None,
             if drift.state in {"new", "changed"} and text:
                 console.print(f"    now: {text}", markup=False)
         _conclude(console, state)
-    if differing:
+    if differing or state.unseen():
         raise typer.Exit(1)
 
 
@@ -176,15 +176,10 @@ class _State:
 
     async def _look(self) -> None:
         """Starts the servers, takes down what they offer, and ends them."""
-        import asyncio
-
-        from toolcrib.limits import CONNECT_S
-        from toolcrib.sources.mcp_source import McpSource
+        from toolcrib.cli.cribs import settle
 
         async with self.crib as crib:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(CONNECT_S):
-                    await asyncio.gather(*(item.settled.wait() for item in crib.sources if isinstance(item, McpSource)))
+            self.unasked: Mapping[str, str] = await settle(crib)
             self.offers: Sequence[Offer] = crib.offers
             self.held_back: Sequence[HeldBack] = crib.held_back
 
@@ -194,11 +189,12 @@ class _State:
 
     def problems(self) -> list[str]:
         """Sources that could not be asked, and why."""
-        return [
-            f"{offer.toolset.name} could not be asked: {offer.toolset.unavailable}"
-            for offer in self.offers
-            if offer.toolset.unavailable
-        ]
+        return [f"{name} could not be asked: {reason}" for name, reason in self.unasked.items()]
+
+    def unseen(self) -> int:
+        """Approved tools that nobody could look at."""
+        seen = {(drift.toolset, drift.name) for drift in self.drifts}
+        return sum((toolset, name) not in seen for toolset in self.unasked for name in self.lock.pins_of(toolset))
 
     def named(self, names: Sequence[str]) -> list["Drift"]:
         """The drifts that these names mean. Raises `ConfigError`."""
@@ -238,6 +234,7 @@ class _State:
     def summary(self) -> str:
         """One line about all of it."""
         counts = {state: sum(drift.state == state for drift in self.drifts) for state in _MARKS}
+        counts["not asked"] = self.unseen()
         told = ", ".join(f"{count} {state}" for state, count in counts.items() if count) or "nothing to pin"
         return f"{self.path}{'' if self.exists else ' (does not exist yet)'}: {told}"
 
