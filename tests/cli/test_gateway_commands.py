@@ -4,6 +4,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from tests.cli.terminal import Terminal
 from typer.testing import CliRunner
 
 from toolcrib.cli.app import build_app
@@ -36,6 +37,28 @@ def test_one_tool_is_called_from_the_command_line(tmp_path: Path):
     assert json.loads(whole.stdout)["content"][0]["text"] == "hi"
     bad = runner.invoke(build_app(), ["call", "one__nothing", "--config", str(config)])
     assert bad.exit_code == 1
+
+
+def test_a_result_that_is_no_text_is_named(tmp_path: Path):
+    config = tmp_path / "servers.json"
+    entry = {"command": sys.executable, "args": [str(BAD.with_name("conformance_server.py")), "--stdio"]}
+    config.write_bytes(orjson.dumps({"mcpServers": {"one": entry}}))
+    for tool, named in {
+        "one__test_image_content": "[image, image/png: --json has it]",
+        "one__test_embedded_resource": "[resource, test://embedded-resource, text/plain: --json has it]",
+    }.items():
+        called = runner.invoke(build_app(), ["call", tool, "--config", str(config)])
+        assert (called.exit_code, called.stdout.strip()) == (0, named)
+
+
+def test_a_terminal_does_not_obey_what_a_tool_answers(tmp_path: Path, terminal: Terminal):
+    config = tmp_path / "servers.json"
+    entry = {"command": sys.executable, "args": [str(BAD), "--mode", "ok"]}
+    config.write_bytes(orjson.dumps({"mcpServers": {"one": entry}}))
+    command = ("call", "one__echo", '{"message": "\\u001b[31mred"}', "--config", str(config))
+    assert terminal.run(*command).out == "\x1b[31mred\n", "a pipe gets every byte"
+    terminal.monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert terminal.run(*command).out == "‹U+001B›[31mred\n"
 
 
 @pytest.mark.requirement("F3")

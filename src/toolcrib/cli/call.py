@@ -1,11 +1,15 @@
 """`toolcrib call`: runs one tool, through the same stages as a model's call."""
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolcrib.cli.output import print_json
+
+if TYPE_CHECKING:
+    from toolcrib.definitions import JsonObject, Result
 
 
 def call(
@@ -39,6 +43,23 @@ def call(
     if json:
         print_json(write_result(ModelCall(id="caller", name=name, arguments=None), result))
     else:
-        typer.echo(result.text)
+        _show(result)
     if result.is_error:
         raise typer.Exit(1)
+
+
+def _show(result: "Result") -> None:
+    """The text of a result, and a word about what is no text. A terminal is given nothing to obey."""
+    from toolcrib.terminal import disarm
+
+    others = [f"[{_name(block)}: --json has it]" for block in result.content if block.get("type") != "text"]
+    shown = "\n".join(filter(None, (result.text, *others)))
+    sys.stdout.write(f"{disarm(shown) if sys.stdout.isatty() else shown}\n")
+
+
+def _name(block: "JsonObject") -> str:
+    """What a block is, by its kind and what else it says of itself."""
+    inner = block.get("resource")
+    says = inner if isinstance(inner, dict) else block
+    about = (says.get("uri"), says.get("mimeType"))
+    return ", ".join(str(part) for part in (block.get("type", "unknown"), *about) if part)

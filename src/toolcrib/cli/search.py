@@ -91,12 +91,13 @@ def _await_encoder(crib: "Crib", session: "Session") -> None:
 def _print_match(number: int, match: "JsonObject", console: "Console") -> None:
     from rich.text import Text
 
+    from toolcrib.intake.findings import make_visible
     from toolcrib.terminal import print_hanging
 
     signature, toolset = (f"{match['signature']}", "bold"), (f"  [{match['toolset']}]", "cyan")
     first = Text.assemble((f"{match['score']:.2f}  ", "dim"), signature, toolset)
     print_hanging(console, Text(f"{number:>2}. "), first)
-    print_hanging(console, Text("    "), Text(f"{match['description']}"))
+    print_hanging(console, Text("    "), Text(make_visible(f"{match['description']}")))
     parts = match.get("evidence")
     if isinstance(parts, dict):
         shown = sorted(parts.items(), key=lambda item: -abs(float(str(item[1]))))
