@@ -4,8 +4,10 @@ Every function here takes values and gives checks, so that each verdict can be t
 for what a person should act on: it alone makes the check-up fail. What is merely worth knowing is a `note`.
 """
 
+import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +27,8 @@ Section = Literal[
 State = Literal["ok", "note", "wrong"]
 
 _SERVERS = "mcpServers."
+_COMMAND = re.compile(r"(`toolcrib (?:pins|config|describe)\b[^`]*)`")
+"""A command that goes by a configuration file."""
 CLIENT_PREFIX = "mcp__toolcrib__"
 """What clients put before the names of our server's tools."""
 
@@ -38,6 +42,12 @@ class Check:
     text: str
     action: str | None = None
     """What to do about it."""
+
+    def for_file(self, path: Path) -> "Check":
+        """The check with its commands as they must be typed for a configuration that is not the one here."""
+        option = f" --config {shlex.quote(str(path))}`"
+        texts = [text and _COMMAND.sub(lambda match: match[1] + option, text) for text in (self.text, self.action)]
+        return replace(self, text=texts[0] or "", action=texts[1])
 
     def as_json(self) -> JsonObject:
         """The check as plain data."""
@@ -110,7 +120,7 @@ def check_servers(servers: Iterable[ServerState]) -> Iterator[Check]:
                 section="servers",
                 state="wrong",
                 text=f"{server.name} does not work: {server.error.rstrip('.')}.",
-                action=f"start its command by hand, correct `mcpServers.{server.name}`, or set `disabled: true`",
+                action=_remedy(server.name, server.error),
             )
         elif not server.tools:
             yield Check(section="servers", state="note", text=f"{server.name} works, but has no tools.")
@@ -121,6 +131,18 @@ def check_servers(servers: Iterable[ServerState]) -> Iterator[Check]:
             )
 
 
+def _remedy(name: str, error: str) -> str:
+    """What to do about a server, by the reason that was found."""
+    variable = re.fullmatch(r"the variable (\w+) is not set", error)
+    if variable:
+        return f"set {variable[1]} where the gateway or its client is started, or write it into `mcpServers.{name}`"
+    if re.fullmatch(r"the program `.*` was not found", error):
+        return f"install it, or give its whole path as `mcpServers.{name}.command`, or set `disabled: true`"
+    if error.startswith("it did not answer within"):
+        return "a first start may have to fetch its program: `--wait 120`; else start its command by hand"
+    return f"start its command by hand, correct `mcpServers.{name}`, or set `disabled: true`"
+
+
 def check_gate(views: Iterable[ProfileView]) -> Iterator[Check]:
     """What the gate decides for each profile, and whether clients can take what comes of it."""
     for view in views:
@@ -129,7 +151,7 @@ def check_gate(views: Iterable[ProfileView]) -> Iterator[Check]:
         verdict = (
             f"{decision.deferrable:,} tools are deferred"
             if decision.defer
-            else f"{decision.deferrable:,} stay attached"
+            else f"{_count(decision.deferrable, 'tool')} {'stays' if decision.deferrable == 1 else 'stay'} attached"
         )
         yield Check(
             section="gate",
@@ -258,7 +280,7 @@ def check_pins(mode: PinMode, *, lock: Path | None, drifts: Sequence[Drift]) -> 
                 if mode == "enforce"
                 else "Nothing is approved yet: a changed definition would go unnoticed."
             ),
-            action="look at the tools with `toolcrib pins list`, then `toolcrib pins approve`",
+            action="look at the tools with `toolcrib pins list`, then `toolcrib pins approve --all`",
         )
         return
     if not drifts:
