@@ -152,7 +152,17 @@ def test_every_command_has_help_with_an_example() -> None:
     found = commands_of(typer.main.get_command(build_app()))
     assert {"tokens", "search", "describe", "doctor", "pins approve"} <= {" ".join(names) for names, _ in found}
     for names, text in found:
-        assert names == ("version",) or f"toolcrib {' '.join(names)}" in text.split("Example")[-1], names
+        assert f"toolcrib {' '.join(names)}" in text.split("Example")[-1], names
+
+
+def test_an_example_is_shown_on_one_line_however_narrow_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    for names, text in commands_of(typer.main.get_command(build_app())):
+        example = text.rpartition("Example:\n")[2].strip()
+        assert example and "\n" not in example
+        shown = toolcrib(*names, "--help").stdout
+        assert f"  Example:\n    {example}\n" in shown, names
+        assert "\\b" not in shown and "list[" not in shown.partition("Options:")[2], names
 
 
 def test_every_command_is_on_the_page_of_commands_and_no_summary_is_cut() -> None:
@@ -160,7 +170,8 @@ def test_every_command_is_on_the_page_of_commands_and_no_summary_is_cut() -> Non
     page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
     documented = re.findall(r"^\| `toolcrib ([a-z ]+)` \|", page, re.MULTILINE)
     assert sorted(documented) == sorted(" ".join(names) for names, _ in commands_of(app))
-    assert "..." not in toolcrib("--help").stdout.partition("Commands:")[2]
+    for group in ((), *{names[:-1] for names, _ in commands_of(app)}):
+        assert "..." not in toolcrib(*group, "--help").stdout.partition("Commands:")[2], group
 
 
 def test_asking_for_help_loads_nothing_but_the_command_line() -> None:
@@ -180,6 +191,10 @@ def test_asking_for_help_loads_nothing_but_the_command_line() -> None:
 
 def test_version_prints_the_version() -> None:
     assert toolcrib("version").stdout.startswith("toolcrib 0.")
+    asked = toolcrib("--version")
+    assert (asked.returncode, asked.stdout) == (0, toolcrib("version").stdout)
+    told = json.loads(toolcrib("version", "--json").stdout)
+    assert told["version"].startswith("0.") and isinstance(told["kernel"], bool)
 
 
 def test_a_reader_that_goes_away_is_no_error(tools: Path) -> None:

@@ -1,4 +1,5 @@
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -24,6 +25,21 @@ def test_a_token_is_created_listed_and_revoked(tmp_path: Path):
     assert secret not in listed.output
     assert runner.invoke(build_app(), ["token", "revoke", "ann", *file]).exit_code == 0
     assert runner.invoke(build_app(), ["token", "revoke", "ann", *file]).exit_code == 1
+
+
+def test_a_new_token_says_when_it_ends_and_an_empty_list_how_to_make_one(tmp_path: Path):
+    file = ["--file", str(tmp_path / "tokens.json")]
+    assert "`toolcrib token create NAME` makes one" in runner.invoke(build_app(), ["token", "list", *file]).stderr
+    made = runner.invoke(build_app(), ["token", "create", "ann", "--days", "1", *file])
+    assert re.search(r"It expires \d{4}-\d\d-\d\d\.$", made.stderr.strip())
+    assert made.stdout.strip().startswith("tcr_") and len(made.stdout.split()) == 1, "a pipe gets the token alone"
+
+
+def test_what_to_do_without_a_token_names_the_file_that_is_read(tmp_path: Path):
+    config = tmp_path / "toolcrib.yaml"
+    config.write_text(f"gateway: {{tokens: {tmp_path}/ours.json}}\n")
+    with pytest.raises(ConfigError, match=rf"`toolcrib token create NAME --file {tmp_path}/ours.json`"):
+        runner.invoke(build_app(), ["serve", "--config", str(config), "--http", "127.0.0.1:0"], catch_exceptions=False)
 
 
 @pytest.mark.requirement("X17")

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def call(
     name: Annotated[str, typer.Argument(help="The tool.")],
     arguments: Annotated[str, typer.Argument(help="Its arguments as a JSON object.")] = "{}",
-    config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Configuration file; without it, toolcrib.yaml here.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
 ) -> None:
     """Runs one tool and prints its result; exit code 1 if the call failed.

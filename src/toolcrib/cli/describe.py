@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 def describe(
     name: Annotated[str, typer.Argument(help="Full or short name of the tool.")],
-    tools: Annotated[Path | None, typer.Option(help="File of definitions.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
+    tools: Annotated[Path | None, typer.Option(metavar="FILE", help="File of definitions.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Configuration file; without it, toolcrib.yaml here.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, as a pipe gets it anyway.")] = False,
 ) -> None:
     """Prints the name, description and JSON Schema of one tool.

@@ -23,9 +23,12 @@ _TIERS: "dict[Other, SemanticTier]" = {"lexical": "off", "hybrid": "static", "on
 
 
 def evaluate(
-    tools: Annotated[Path, typer.Option(help="One tool per line: id, name, description, parameters, server.")],
+    tools: Annotated[
+        Path, typer.Option(metavar="FILE", help="One tool per line: id, name, description, parameters, server.")
+    ],
     queries: Annotated[
-        Path | None, typer.Option(help="One query per line: id, query, relevant, category. Made up if not given.")
+        Path | None,
+        typer.Option(metavar="FILE", help="One query per line: id, query, relevant, category. Made up if not given."),
     ] = None,
     retrieval: Annotated[Retrieval, typer.Option(help="How to search.")] = "hybrid",
     semantic: Annotated[
@@ -34,12 +37,20 @@ def evaluate(
     compare: Annotated[
         Other | None, typer.Option(help="Another way of searching, on the same queries; `hybrid` is with `static`.")
     ] = None,
-    min_recall1: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this recall@1.")] = None,
-    min_recall5: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this recall@5.")] = None,
-    min_recall10: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this recall@10.")] = None,
-    min_mrr: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this MRR.")] = None,
-    min_ndcg10: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this NDCG@10.")] = None,
-    chart: Annotated[Path | None, typer.Option(help="Write a chart (SVG) here.")] = None,
+    min_recall1: Annotated[
+        float | None, typer.Option(metavar="X", min=0, max=1, help="Fail below this recall@1.")
+    ] = None,
+    min_recall5: Annotated[
+        float | None, typer.Option(metavar="X", min=0, max=1, help="Fail below this recall@5.")
+    ] = None,
+    min_recall10: Annotated[
+        float | None, typer.Option(metavar="X", min=0, max=1, help="Fail below this recall@10.")
+    ] = None,
+    min_mrr: Annotated[float | None, typer.Option(metavar="X", min=0, max=1, help="Fail below this MRR.")] = None,
+    min_ndcg10: Annotated[
+        float | None, typer.Option(metavar="X", min=0, max=1, help="Fail below this NDCG@10.")
+    ] = None,
+    chart: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a chart (SVG) here.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measures how well tools are found: recall, MRR, NDCG, abstention and latency.

@@ -19,9 +19,15 @@ if TYPE_CHECKING:
     from toolcrib.intake.findings import Finding
     from toolcrib.intake.pins import Drift, Offer
 
-Tools = Annotated[Path | None, typer.Option(help="File of definitions, instead of the configured sources.")]
-Config = Annotated[Path | None, typer.Option(help="Configuration file.")]
-LockFile = Annotated[Path | None, typer.Option("--lock", help="Lock file; toolcrib.lock beside the configuration.")]
+Tools = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="File of definitions, instead of the configured sources.")
+]
+Config = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Configuration file; without it, toolcrib.yaml here.")
+]
+LockFile = Annotated[
+    Path | None, typer.Option("--lock", metavar="FILE", help="Lock file; toolcrib.lock beside the configuration.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _MARKS = {"unchanged": " ", "changed": "~", "new": "+", "removed": "-"}
@@ -34,9 +40,9 @@ def build_pins() -> typer.Typer:
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    group.command("list")(list_pins)
-    group.command("diff")(diff_pins)
-    group.command("approve")(approve_pins)
+    group.command("list", short_help="Every tool, and how it stands to the lock file.")(list_pins)
+    group.command("diff", short_help="What differs from the lock file.")(diff_pins)
+    group.command("approve", short_help="Approve definitions as they are now.")(approve_pins)
     return group
 
 
@@ -94,7 +100,9 @@ def diff_pins(tools: Tools = None, config: Config = None, lock: LockFile = None,
 
 
 def approve_pins(
-    names: Annotated[list[str] | None, typer.Argument(help="Tools, toolsets or sources to approve.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Tools, toolsets or sources to approve.")
+    ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Approve whatever differs, except tools with hard findings.")
     ] = False,
@@ -103,13 +111,9 @@ def approve_pins(
     lock: LockFile = None,
     json: AsJson = False,
 ) -> None:
-    r"""Writes the definitions as they are now into the lock file. Look at `pins diff` first.
+    """Writes the definitions as they are now into the lock file. Look at `pins diff` first.
 
-    \b
-    Examples:
-      toolcrib pins approve github__create_issue
-      toolcrib pins approve mcp-github
-      toolcrib pins approve --all
+    Example: toolcrib pins approve github__create_issue mcp-time
     """
     from toolcrib.errors import ConfigError
     from toolcrib.intake.pins import approve, write_lock

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 def search(
     query: Annotated[str, typer.Argument(help="What is needed, in a few words.")],
-    tools: Annotated[Path | None, typer.Option(help="File of definitions to search.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, max=50, help="Hits at most.")] = None,
+    tools: Annotated[Path | None, typer.Option(metavar="FILE", help="File of definitions to search.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Configuration file; without it, toolcrib.yaml here.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=50, help="Hits at most.")] = None,
     retrieval: Annotated[Literal["lexical", "hybrid"] | None, typer.Option(help="How to search.")] = None,
     semantic: Annotated[
         Literal["static", "onnx", "off"] | None, typer.Option(help="What meaning comes from; `onnx` needs the extra.")

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 
 def tokens(
-    tools: Annotated[Path, typer.Option(help="File of definitions: JSONL or a JSON array, in any dialect.")],
-    context: Annotated[int | None, typer.Option(min=1, help="Context window of the model, in tokens.")] = None,
+    tools: Annotated[
+        Path, typer.Option(metavar="FILE", help="File of definitions: JSONL or a JSON array, in any dialect.")
+    ],
+    context: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Context window of the model, in tokens.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Shows what a file of tool definitions costs per turn, directly and with tool search.
