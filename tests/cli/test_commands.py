@@ -137,7 +137,7 @@ def test_a_definition_that_cannot_be_used_is_reported_and_the_rest_counted(tmp_p
     path = tmp_path / "tools.jsonl"
     path.write_text("\n".join(json.dumps(row) for row in [definition("a"), definition("tool_call"), {"name": 7}]))
     run = toolcrib("tokens", "--tools", path)
-    assert "1 tools" in run.stdout
+    assert "1 tool stays attached: it is below the threshold" in " ".join(run.stdout.split())
     assert "left out: tools/tool_call: the name `tool_call` is reserved" in " ".join(run.stdout.split())
 
 
@@ -293,3 +293,53 @@ def test_one_tool_by_its_full_name_starts_no_server_but_its_own(tmp_path: Path) 
     (tmp_path / "toolcrib.yaml").write_text(json.dumps({"mcpServers": servers}))
     whose = toolcrib("describe", "good__echo", cwd=tmp_path)
     assert "mcp-dead could not be asked" in whose.stderr, "a server without a prefix may have any name"
+
+
+@pytest.mark.parametrize("command", [["tokens"], ["search", "x"], ["describe", "x"], ["eval"], ["pins", "list"]])
+@pytest.mark.parametrize("text", ["", "[]", '{"tools": []}'])
+def test_a_file_without_tools_is_no_result_for_any_command(tmp_path: Path, command: list[str], text: str) -> None:
+    path = tmp_path / "tools.json"
+    path.write_text(text)
+    run = toolcrib(*command, "--tools", path)
+    assert (run.returncode, run.stderr) == (2, f"toolcrib: {path}: holds no tools.\n")
+
+
+def test_a_file_of_which_nothing_can_be_used_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "tools.json"
+    path.write_text('{"servers": {}}')
+    run = toolcrib("tokens", "--tools", path)
+    assert run.returncode == 2
+    assert run.stderr.startswith(f"toolcrib: {path}: holds no tool that can be used: the definition has no `name`")
+
+
+ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "ring", "description": "Ring the bell."}]}}
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_the_answer_of_a_server_is_a_file_of_definitions(tmp_path: Path, indent: int | None) -> None:
+    path = tmp_path / "answer.json"
+    path.write_text(json.dumps(ANSWER, indent=indent))
+    assert json.loads(toolcrib("tokens", "--tools", path, "--json").stdout)["n_tools"] == 1
+    assert json.loads(toolcrib("eval", "--tools", path, "--json").stdout)["n_tools"] == 1
+    assert json.loads(toolcrib("describe", "ring", "--tools", path).stdout)["name"] == "ring"
+
+
+@pytest.mark.requirement("X25")
+def test_the_servers_of_a_configuration_are_evaluated_by_the_names_that_a_model_sees(tmp_path: Path) -> None:
+    upstream = Path(__file__).parents[1] / "fakes" / "bad_upstream.py"
+    good = {"command": sys.executable, "args": [str(upstream), "--mode", "ok"]}
+    (tmp_path / "toolcrib.yaml").write_text(json.dumps({"mcpServers": {"one": good}}))
+    lines = ({"query": "returns its message", "relevant": [name]} for name in ("one__echo", "echo"))
+    (tmp_path / "queries.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    run = toolcrib("eval", "--queries", "queries.jsonl", "--retrieval", "lexical", "--json", cwd=tmp_path)
+    found = json.loads(run.stdout)
+    assert (found["n_tools"], found["n_queries"], found["recall@1"]) == (1, 2, 1.0)
+    both = toolcrib("eval", "--tools", "x", "--config", "y", cwd=tmp_path)
+    assert (both.returncode, both.stderr) == (2, "toolcrib: Give --tools or --config, not both.\n")
+
+
+def test_two_ways_of_searching_are_compared_under_their_names(tmp_path: Path) -> None:
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps(ANSWER))
+    shown = toolcrib("eval", "--tools", path, "--compare", "lexical").stdout
+    assert re.search(r"^ +hybrid +lexical +change", shown, re.MULTILINE)

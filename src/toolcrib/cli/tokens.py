@@ -56,11 +56,13 @@ def _show(report: "JsonObject", context: int | None, console: "Console") -> None
     console.print(f"{'saved':>13}  {report['saved_pct']:>7} %")
     console.print()
     of_what = f"a window of {context:,}" if context else "an unknown window; --context N for yours"
-    verdict = (
-        f"{report['n_tools']:,} tools are deferred: they reach the threshold"
-        if report["activated"]
-        else f"{report['n_tools']:,} tools stay attached: they are below the threshold"
+    count = _number(report, "n_tools")
+    deferred, attached = (
+        ("1 tool is deferred: it reaches", "1 tool stays attached: it is below")
+        if count == 1
+        else (f"{count:,} tools are deferred: they reach", f"{count:,} tools stay attached: they are below")
     )
+    verdict = f"{deferred if report['activated'] else attached} the threshold"
     sentence = f"{verdict} of {report['threshold_tokens']:,} tokens per turn ({of_what})."
     print_hanging(console, Text(), Text(sentence))
     if report["activated"]:
