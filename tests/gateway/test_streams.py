@@ -1,5 +1,7 @@
 """What stands on the gateway's standard input and output, seen from outside."""
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -70,3 +72,21 @@ def test_a_subscription_is_answered_when_its_client_closes_its_end(command: list
         gateway.stdin.close()
         rest = gateway.stdout.read()
     assert results(rest)[1]["resultType"] == "complete"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
+def test_somebody_at_a_terminal_is_told_what_is_waited_for(command: list[str]):
+    import pty
+
+    theirs, ours = pty.openpty()
+    try:
+        with subprocess.Popen(command, stdin=ours, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as gateway:
+            assert gateway.stderr is not None
+            told = next(line for line in gateway.stderr if b"waiting for an MCP client" in line)
+            gateway.send_signal(signal.SIGINT)
+            rest = gateway.stderr.read()
+        assert b"--http HOST:PORT" in told
+        assert (gateway.returncode, b"Traceback" in rest) == (0, False)
+    finally:
+        os.close(theirs)
+        os.close(ours)
