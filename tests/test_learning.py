@@ -94,3 +94,29 @@ def test_the_setting_is_off_by_default(tmp_path: Path) -> None:
     from toolcrib.config import load_settings
 
     assert load_settings(None, environ={}).settings.activity.queries is False
+
+
+@pytest.mark.requirement("X8")
+def test_words_belong_to_the_tool_that_was_tried_first_even_if_it_did_not_run() -> None:
+    events = [
+        event
+        for session in "ab"
+        for event in (
+            search(session, "figures"),
+            call(session, "get_sum", "refused"),
+            search(session, "picture"),
+            call(session, "get_logo"),
+        )
+    ]
+    assert {item.tool: item.words for item in propose_aliases(events).proposals} == {"get_logo": ("picture",)}
+    events += [event for session in "ab" for event in (call(session, "get_sum", "refused"), call(session, "get_sum"))]
+    assert {item.tool: item.words for item in propose_aliases(events).proposals} == {
+        "get_logo": ("picture",),
+        "get_sum": ("figures",),
+    }
+
+
+@pytest.mark.requirement("X8")
+def test_sessions_of_two_processes_that_write_one_feed_are_two() -> None:
+    first, second = (crib().session().id for _ in range(2))
+    assert first != second
