@@ -9,15 +9,16 @@ Absent abilities are probed in two ways: a query of another set whose right tool
 
 Printed are the two lines, fitted on everything, and what several floors would do: first in the mean of the sets, each
 judged by lines and floors that were fitted without it and its relatives (`held out`), then for the project's own corpus,
-which is never fitted on. Last, what the lines and the floor that ship do. With `--encoder`, all of it for the sentence
-encoder of `semantic: onnx` (`toolcrib/retrieval/encoder_confidence.py`).
+which is never fitted on. Last, what the lines and the floor that ship do, and how many answers several levels of doubt
+would mark or empty. With `--encoder`, all of it for the sentence encoder of `semantic: onnx`
+(`toolcrib/retrieval/encoder_confidence.py`).
 """
 
 import os
 import random
 import sys
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,8 @@ CAUTION = 5.0
 SHORT_SHARE = 0.4
 """How much less often a short query may be answered with nothing."""
 EMPTIED = (0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02)
+DOUBTS = (0.0, 0.5, 1.0, 1.5)
+"""Levels of doubt to look at: answers below are marked, or emptied."""
 SIGNALS = tuple(field.name for field in fields(Signals))
 FITS = ("nearest", "elsewhere", "both", "length", "length_nearest", "length_elsewhere", "offset")
 FIRST = ("nearest", "elsewhere", "words", "lead", "offset")
@@ -230,12 +233,13 @@ def mean(shares: dict[str, float]) -> float:
     return sum(shares.values()) / len(shares)
 
 
-def describe(table: Table, emptied: Mask) -> str:
-    answerable = table.shares(emptied, "answerable")
+def describe(table: Table, judged: Mask) -> str:
+    """How many of the answerable and of the absent were judged to have nothing that fits."""
+    answerable = table.shares(judged, "answerable")
     worst = sorted(answerable.items(), key=lambda each: -each[1])[:3]
-    caught = " ".join(f"{kind} {mean(table.shares(emptied, kind)):.1%}" for kind in ("foreign", "near"))
+    caught = " ".join(f"{kind} {mean(table.shares(judged, kind)):.1%}" for kind in ("foreign", "near"))
     named = ", ".join(f"{name} {share:.1%}" for name, share in worst)
-    return f"emptied {mean(answerable):.2%} (most: {named}); caught: {caught}"
+    return f"answerable {mean(answerable):.2%} (most: {named}); caught: {caught}"
 
 
 def own_corpus(tools: Path, queries: Path, model: StaticModel) -> Callable[[Callable[[Signals], bool]], str]:
@@ -281,6 +285,12 @@ def main(directory: Path, own: list[Path]) -> None:
     ships = ENCODER_CALIBRATION if ENCODER else Calibration()
     now = np.array([ships.abstains(seen) for seen in table.signals])
     print(f"ships: {describe(table, now)}\n  {judged(ships.abstains)}")
+    for level in sorted({*DOUBTS, ships.doubt}):
+        each = replace(ships, doubt=level)
+        told = np.array([each.doubts(seen) for seen in table.signals])
+        print(
+            f"doubt {level}{' (ships)' if level == ships.doubt else ''}: {describe(table, told)}\n  {judged(each.doubts)}"
+        )
 
 
 if __name__ == "__main__":

@@ -224,6 +224,33 @@ def test_required_parameters_are_never_left_out_of_a_signature(required: int, op
         assert "more optional" in signature.text
 
 
+@pytest.mark.requirement("X2")
+async def test_hits_that_perhaps_do_not_fit_come_with_a_word_of_doubt_and_clear_ones_without() -> None:
+    shared = crib(settings=settings(enabled="on", retrieval="hybrid"))
+    body = await ask(shared.session(), "tool_search", {"query": "which way does the wind blow"})
+    assert body["matches"]
+    assert body["hint"].startswith("Perhaps none of these does it")
+    assert "hint" not in await ask(shared.session(), "tool_search", {"query": "create an issue"})
+
+
+@pytest.mark.requirement("X2", "X4")
+async def test_of_several_needs_the_doubtful_ones_are_named() -> None:
+    session = crib(settings=settings(enabled="on", retrieval="hybrid")).session()
+    body = await ask(session, "tool_search", {"query": ["create an issue", "which way does the wind blow"]})
+    assert body["doubtful_for"] == ["which way does the wind blow"]
+    assert "hint" not in body
+    assert session.search("create an issue").doubtful is False
+
+
+@pytest.mark.requirement("X7")
+async def test_a_new_tool_after_a_search_in_vain_is_not_called_seen_before() -> None:
+    session = crib().session()
+    assert (await ask(session, "tool_search", {"query": "zeppelin"}))["abstained"]
+    body = await ask(session, "tool_search", {"query": "create an issue"})
+    assert body["matches"][0]["name"] == "github__create_issue"
+    assert "hint" not in body
+
+
 async def test_a_search_reports_what_it_found_in_the_feed_but_not_the_words() -> None:
     shared = crib()
     await ask(shared.session(), "tool_search", {"query": "create issue about my salary"})

@@ -24,6 +24,10 @@ _SCHEMA_COMFORT_TOKENS = 300
 _PARAMETERS_KEY_CHARS = len(',"parameters":')
 _TOOLSETS_NAMED = 20
 _ONLY_NEED = (0,)
+_DOUBT = (
+    "Perhaps none of these does it: use one only if its description says so. "
+    "If none does, tell the user; rephrasing will not help."
+)
 
 
 class Found(Struct, gc=False):
@@ -99,10 +103,14 @@ class AnswerWriter:
         if not found:
             return {**body, "matches": [], **_nothing(catalog, rankings)}
         if several:
-            unmet = [query for query, ranking in zip(queries, rankings, strict=True) if not ranking.hits]
-            if unmet:
-                body["nothing_for"] = unmet
-        if stance != "full":
+            asked = list(zip(queries, rankings, strict=True))
+            if unmet := [query for query, ranking in asked if not ranking.hits]:
+                body["nothing_for"] = list(unmet)
+            if doubted := [query for query, ranking in asked if ranking.doubtful]:
+                body["doubtful_for"] = list(doubted)
+        if all_doubtful(rankings) and stance != "firm":
+            body["hint"] = _DOUBT
+        elif stance != "full" and found[0].tool.name in known:
             body["hint"] = _next_step(found[0].tool, firm=stance == "firm")
         self._show(body, _without_twins(found), catalog.unavailable, known, several=several)
         return body
@@ -136,6 +144,12 @@ class AnswerWriter:
             matches.append(match)
         _attach_schemas(matches, shown, used, budget)
         body["matches"] = matches
+
+
+def all_doubtful(rankings: Sequence[Ranking]) -> bool:
+    """Whether something was found, and nothing that clearly fits."""
+    found = [ranking.doubtful for ranking in rankings if ranking.hits]
+    return bool(found) and all(found)
 
 
 def _without_twins(found: Sequence[Found]) -> list[Found]:

@@ -11,7 +11,7 @@ import orjson
 from msgspec import Struct
 
 from toolcrib.alongside import Alongside
-from toolcrib.answers import AnswerWriter, find_tools
+from toolcrib.answers import AnswerWriter, all_doubtful, find_tools
 from toolcrib.bridge import TOOL_CALL, TOOL_DESCRIBE, Describe, Search
 from toolcrib.cards import Cards
 from toolcrib.catalog import Catalog
@@ -43,6 +43,8 @@ class SearchAnswer(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
     """Tools that the answer shows, best first."""
     abstained: bool
+    doubtful: bool
+    """Perhaps none of the tools does what any of the queries asks for."""
     mode: str
     scores: tuple[float, ...]
 
@@ -104,6 +106,7 @@ class Discovery:
             body=body,
             names=tuple(names),
             abstained=not found,
+            doubtful=all_doubtful(rankings),
             mode=rankings[0].mode,
             scores=tuple([item.score for item in found]),
         )

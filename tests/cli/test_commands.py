@@ -92,6 +92,15 @@ def test_search_finds_and_explains(tools: Path) -> None:
     assert "mcp-window" in toolcrib("search", "open the window", "--tools", tools, "--retrieval", "lexical").stdout
 
 
+@pytest.mark.requirement("X2")
+def test_search_says_when_perhaps_nothing_of_what_it_shows_fits(tools: Path) -> None:
+    query = "knock a hole into the wall"
+    assert "Perhaps none of these fits" in toolcrib("search", query, "--tools", tools).stdout
+    assert json.loads(toolcrib("search", query, "--tools", tools, "--json").stdout)["doubtful"] is True
+    clear = toolcrib("search", "open the window", "--tools", tools, "--json")
+    assert json.loads(clear.stdout)["doubtful"] is False
+
+
 def test_describe_prints_the_schema_and_an_unknown_name_a_sentence(tools: Path) -> None:
     run = toolcrib("describe", "door__open_door_1", "--tools", tools)
     assert json.loads(run.stdout)["parameters"]["required"] == ["path"]

@@ -23,8 +23,9 @@ TOOLS = (document("send_email", "Send an email"), document("read_email", "Read a
 class Fixed:
     """Answers every query with the same keys."""
 
-    def __init__(self, *keys: str) -> None:
+    def __init__(self, *keys: str, doubtful: bool = False) -> None:
         self._keys = keys
+        self._doubtful = doubtful
 
     def index(self, documents: object) -> "Fixed":
         return self
@@ -34,7 +35,7 @@ class Fixed:
 
     def search(self, query: str, *, limit: int, explain: bool = False) -> Ranking:
         hits = tuple(Hit(key=key, score=1.0) for key in self._keys)
-        return Ranking(hits=hits, abstained=not hits, confidence=0.5)
+        return Ranking(hits=hits, abstained=not hits, confidence=0.5, doubtful=self._doubtful)
 
 
 def run(retriever: object, *queries: Query) -> Evaluation:
@@ -64,7 +65,8 @@ def test_a_summary_has_exactly_the_promised_keys():
         "abstention", "latency_ms", "build_ms", "by_category",
     ]  # fmt: skip
     assert summary["recall@1"] == 1.0
-    assert summary["abstention"] == {"n": 1, "correct": 0, "answerable_emptied": 0}
+    undoubted = {"absent": 0, "missed": 0, "found": 0}
+    assert summary["abstention"] == {"n": 1, "correct": 0, "answerable_emptied": 0, "doubtful": undoubted}
     assert summary["latency_ms"] == {"p50": 1.0, "p95": 1.0}
     assert json.loads(json.dumps(summary)) == summary
 
@@ -72,7 +74,17 @@ def test_a_summary_has_exactly_the_promised_keys():
 @pytest.mark.requirement("X2", "X25")
 def test_an_empty_answer_is_right_for_an_absent_ability_and_counted_for_an_answerable_one():
     summary = run(Fixed(), query("q", "send_email"), query("absent")).summary()
-    assert summary["abstention"] == {"n": 1, "correct": 1, "answerable_emptied": 1}
+    abstention: Any = summary["abstention"]
+    assert (abstention["n"], abstention["correct"], abstention["answerable_emptied"]) == (1, 1, 1)
+
+
+@pytest.mark.requirement("X2", "X25")
+def test_doubtful_answers_are_counted_by_whether_the_right_tool_was_there_missed_or_absent():
+    asked = (query("q", "send_email"), query("r", "read_email"), query("absent"))
+    evaluation = run(Fixed("send_email", doubtful=True), *asked)
+    abstention: Any = evaluation.summary()["abstention"]
+    assert abstention["doubtful"] == {"absent": 1, "missed": 1, "found": 1}
+    assert "doubtful   1 of 1 other absent, 1 of 1 missed, 1 of 1 found" in text_report(evaluation)
 
 
 @pytest.mark.requirement("X25")

@@ -62,6 +62,9 @@ def test_no_category_falls_below_its_floor(retrieval: Any) -> None:
         assert summary["recall@5"] >= 0.82
         assert summary["abstention"]["correct"] >= 8
         assert summary["abstention"]["answerable_emptied"] <= 0.02 * 726
+        doubtful = summary["abstention"]["doubtful"]
+        assert summary["abstention"]["correct"] + doubtful["absent"] >= 0.7 * 79
+        assert doubtful["found"] <= 0.25 * 618
 
 
 @pytest.mark.requirement("X2")

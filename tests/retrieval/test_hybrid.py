@@ -84,6 +84,19 @@ def test_an_ability_of_another_world_is_answered_with_nothing_and_the_nearest_na
 
 
 @pytest.mark.requirement("X2")
+def test_hits_that_perhaps_do_not_fit_are_shown_as_doubtful_and_clear_ones_are_not(retriever: HybridRetriever):
+    index = retriever.index(TOOLS)
+    for doubtful, query in (
+        (True, "water the plants on my balcony"),
+        (False, "send a message to a channel"),
+        (False, "send_message"),
+    ):
+        ranking = index.search(query, limit=3)
+        assert ranking.hits
+        assert ranking.doubtful is doubtful, query
+
+
+@pytest.mark.requirement("X2")
 @pytest.mark.parametrize("filler", ["zzyzxq", "please could you kindly", "frobnicate", "ASAP thanks!!"])
 def test_filler_and_unknown_words_do_not_empty_an_answerable_query(retriever: HybridRetriever, filler: str):
     ranking = retriever.index(TOOLS).search(f"{filler} send a message to a channel", limit=3)

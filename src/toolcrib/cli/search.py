@@ -62,6 +62,7 @@ def search(
                 "total_available": answer.body["total_available"],
                 "matches": matches,
                 "abstained": answer.abstained,
+                "doubtful": answer.doubtful,
                 "retrieval": answer.mode,
                 "tokens": answer.tokens,
             }
@@ -73,6 +74,8 @@ def search(
         names = ", ".join(str(name) for name in nearest) if isinstance(nearest, list) else ""
         total = answer.body["total_available"]
         console.print(f"Nothing among {total:,} tools fits.{f' Nearest, without fitting: {names}.' if names else ''}")
+    if answer.doubtful:
+        console.print("Perhaps none of these fits; they come nearest.", style="yellow")
     for number, match in enumerate(matches, 1):
         _print_match(number, match, console)
     if explain:

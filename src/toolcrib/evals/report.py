@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 from toolcrib.evals.compare import Difference
-from toolcrib.evals.run import Evaluation
+from toolcrib.evals.run import Evaluation, doubt
 
 _SHOWN = ("recall@1", "recall@5", "recall@10", "mrr", "ndcg@10")
 _BAR = 24
@@ -28,6 +28,13 @@ def text_report(evaluation: Evaluation) -> str:
     if absent:
         lines.append(f"absent     {_bar(right / absent)} {right} of {absent} rightly empty")
     lines.append(f"emptied    {emptied} of {answerable} answerable queries got nothing")
+    doubted = doubt(evaluation.outcomes)
+    found = sum(outcome.shows_right for outcome in evaluation.outcomes)
+    missed = answerable - found - emptied
+    lines.append(
+        f"doubtful   {doubted['absent']} of {absent - right} other absent, "
+        f"{doubted['missed']} of {missed} missed, {doubted['found']} of {found} found"
+    )
     return "\n".join(lines)
 
 

@@ -9,6 +9,8 @@ from toolcrib.retrieval.base import Document, Retriever
 
 Summary = dict[str, object]
 _DEPTH = 10
+_SHOWN = 5
+"""Hits of an answer as a model usually sees it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,12 +20,19 @@ class Outcome:
     query: Query
     found: tuple[str, ...]
     confidence: float
+    doubtful: bool
+    """Whether perhaps nothing fits: told to the reader, with the hits."""
     took_ms: float
 
     @property
     def answerable(self) -> bool:
         """Whether something fits at all."""
         return bool(self.query.relevant)
+
+    @property
+    def shows_right(self) -> bool:
+        """Whether a right tool is among the hits that a model usually sees."""
+        return bool(self.query.relevant.intersection(self.found[:_SHOWN]))
 
     def measures(self) -> dict[str, float]:
         """Every measure of an answerable query."""
@@ -87,7 +96,9 @@ def evaluate(
         took = (clock() - before) * 1_000
         modes.add(ranking.mode)
         found = tuple(hit.key for hit in ranking.hits)
-        outcomes.append(Outcome(query=query, found=found, confidence=ranking.confidence, took_ms=took))
+        outcomes.append(
+            Outcome(query=query, found=found, confidence=ranking.confidence, doubtful=ranking.doubtful, took_ms=took)
+        )
     # A hybrid run whose model is missing must not pass for hybrid, nor half of one for the whole.
     others = sorted(modes - {retrieval, "substring"})
     applied = retrieval if retrieval in modes or not others else others[0]
@@ -123,12 +134,20 @@ def _means(outcomes: Sequence[Outcome]) -> dict[str, float]:
     return {name: round(sum(row[name] for row in rows) / len(rows), 4) if rows else 0.0 for name, _ in MEASURES}
 
 
-def _abstention(outcomes: Sequence[Outcome]) -> dict[str, int]:
+def _abstention(outcomes: Sequence[Outcome]) -> dict[str, object]:
     return {
         "n": sum(not outcome.answerable for outcome in outcomes),
         "correct": sum(not outcome.answerable and not outcome.found for outcome in outcomes),
         "answerable_emptied": sum(outcome.answerable and not outcome.found for outcome in outcomes),
+        "doubtful": doubt(outcomes),
     }
+
+
+def doubt(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    """How many doubtful answers there were to absent abilities, without the right tool, and with it."""
+    doubted = [outcome for outcome in outcomes if outcome.doubtful]
+    absent, found = sum(not outcome.answerable for outcome in doubted), sum(outcome.shows_right for outcome in doubted)
+    return {"absent": absent, "missed": len(doubted) - absent - found, "found": found}
 
 
 def _category(outcomes: Sequence[Outcome]) -> dict[str, object]:

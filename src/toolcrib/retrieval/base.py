@@ -138,6 +138,8 @@ class Ranking(Struct, frozen=True, kw_only=True, gc=False):
     """Nothing in the index fits: `hits` is empty on purpose."""
     confidence: float
     """0 to 1: how likely the first hit is what was meant."""
+    doubtful: bool = False
+    """Perhaps nothing fits: the hits are what comes nearest, not sure enough to be shown without a word."""
     nearest: tuple[str, ...] = ()
     """Keys that come closest although the engine abstained; shown as such, never as hits."""
     mode: str = "lexical"

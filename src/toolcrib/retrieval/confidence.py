@@ -76,6 +76,8 @@ class Calibration:
     floor_short: float = -0.9
     """The floor for a query that says little, chosen on such queries alone, and for one that was translated: nearness
     by words alone is less sure, and no set to choose on has such queries."""
+    doubt: float = 1.0
+    """Below this value of `fits` it is likely that nothing fits, and not sure enough to hold the hits back."""
     short: float = math.log1p(5.5)
     """Length below which a query says little: five words without the grammatical ones."""
     sure_words: float = 0.5
@@ -88,4 +90,11 @@ class Calibration:
     def abstains(self, signals: Signals) -> bool:
         """Whether nothing fits."""
         floor = self.floor_short if signals.translated or signals.length < self.short else self.floor
+        return self._below(signals, floor)
+
+    def doubts(self, signals: Signals) -> bool:
+        """Whether perhaps nothing fits; so it is wherever it abstains."""
+        return self._below(signals, self.doubt)
+
+    def _below(self, signals: Signals, floor: float) -> bool:
         return signals.words < self.sure_words and self.fits.value(signals) < floor

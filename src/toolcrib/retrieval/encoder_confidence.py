@@ -27,6 +27,7 @@ ENCODER_CALIBRATION = Calibration(
     first_right=Line(nearest=11.36, elsewhere=-8.45, words=0.88, lead=5.58, offset=-3.98),
     floor=-1.15,
     floor_short=-1.1,
+    doubt=0.5,
 )
 """The chance of the first hit is fitted anew. Whether anything fits is judged by the line of the static tier with lower
 floors: one that was fitted on these signals caught no more (47 % of foreign queries, against 48 %) and emptied half as

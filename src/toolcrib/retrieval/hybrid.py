@@ -213,7 +213,8 @@ class HybridIndex:
             )
             for score, document in found
         )
-        return Ranking(hits=hits, abstained=False, confidence=confidence, mode=self._mode(query))
+        doubtful = not match.named and self._calibration.doubts(signals)
+        return Ranking(hits=hits, abstained=False, confidence=confidence, doubtful=doubtful, mode=self._mode(query))
 
     def signals(self, query: str) -> Signals:
         """What a search for the query would see; for calibration."""
