@@ -225,3 +225,23 @@ def test_the_kernel_is_told_of_and_doing_without_is_no_fault() -> None:
 def test_the_next_step_for_a_server_goes_by_the_reason(error: str, step: str) -> None:
     (check,) = check_servers([ServerState(name="one", tools=0, error=error)])
     assert step in (check.action or "")
+
+
+@pytest.mark.parametrize(
+    ("error", "step"),
+    [
+        (
+            "it wants other credentials (HTTP 401)",
+            "correct the token in `mcpServers.one.headers`, or set `oauth: true`",
+        ),
+        (
+            "it did not answer within 30 seconds",
+            "look whether it is up, correct `url` or `headers` of `mcpServers.one`",
+        ),
+        ("the variable TOKEN is not set", "set TOKEN where the gateway or its client is started"),
+    ],
+)
+def test_nobody_is_told_to_start_a_server_that_has_an_address(error: str, step: str) -> None:
+    (check,) = check_servers([ServerState(name="one", tools=0, error=error, is_web=True)])
+    assert step in (check.action or "")
+    assert "by hand" not in (check.action or "")

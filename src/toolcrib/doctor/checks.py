@@ -65,6 +65,8 @@ class ServerState:
     """How long it took to list its tools, if it did."""
     error: str | None = None
     """Why it cannot be used."""
+    is_web: bool = False
+    """Whether it is reached at an address, instead of started."""
     disabled: bool = False
 
 
@@ -120,7 +122,7 @@ def check_servers(servers: Iterable[ServerState]) -> Iterator[Check]:
                 section="servers",
                 state="wrong",
                 text=f"{server.name} does not work: {server.error.rstrip('.')}.",
-                action=_remedy(server.name, server.error),
+                action=_remedy(server.name, server.error, is_web=server.is_web),
             )
         elif not server.tools:
             yield Check(section="servers", state="note", text=f"{server.name} works, but has no tools.")
@@ -131,13 +133,17 @@ def check_servers(servers: Iterable[ServerState]) -> Iterator[Check]:
             )
 
 
-def _remedy(name: str, error: str) -> str:
+def _remedy(name: str, error: str, *, is_web: bool) -> str:
     """What to do about a server, by the reason that was found."""
     variable = re.fullmatch(r"the variable (\w+) is not set", error)
     if variable:
         return f"set {variable[1]} where the gateway or its client is started, or write it into `mcpServers.{name}`"
     if re.fullmatch(r"the program `.*` was not found", error):
         return f"install it, or give its whole path as `mcpServers.{name}.command`, or set `disabled: true`"
+    if "HTTP 401" in error or "HTTP 403" in error:
+        return f"correct the token in `mcpServers.{name}.headers`, or set `oauth: true` if it signs in with a browser"
+    if is_web:
+        return f"look whether it is up, correct `url` or `headers` of `mcpServers.{name}`, or set `disabled: true`"
     if error.startswith("it did not answer within"):
         return "a first start may have to fetch its program: `--wait 120`; else start its command by hand"
     return f"start its command by hand, correct `mcpServers.{name}`, or set `disabled: true`"

@@ -172,7 +172,15 @@ def _server_states(
         error = toolset.unavailable
         if error is None and source.name not in times:
             error = f"it did not answer within {wait_s:g} seconds"
-        states.append(ServerState(name=name, tools=len(toolset.tools), seconds=times.get(source.name), error=error))
+        states.append(
+            ServerState(
+                name=name,
+                tools=len(toolset.tools),
+                seconds=times.get(source.name),
+                error=error,
+                is_web=settings.mcpServers[name].url is not None,
+            )
+        )
     return tuple(states)
 
 
