@@ -220,6 +220,14 @@ def test_the_kernel_is_told_of_and_doing_without_is_no_fault() -> None:
         ("the program `uvx` was not found", "install it, or give its whole path as `mcpServers.one.command`"),
         ("it did not answer within 30 seconds", "`--wait 120`"),
         ("it exited with code 1", "start its command by hand"),
+        (
+            "it exited with code 1; its last words: ModuleNotFoundError: No module named 'mcp.server.fastmcp'",
+            "`uvx --with 'mcp<2'`",
+        ),
+        (
+            "it exited with code 1; its last words: AttributeError: 'Server' object has no attribute 'list_tools'",
+            "written for version 1 of the MCP SDK",
+        ),
     ],
 )
 def test_the_next_step_for_a_server_goes_by_the_reason(error: str, step: str) -> None:

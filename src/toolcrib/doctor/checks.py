@@ -29,6 +29,8 @@ State = Literal["ok", "note", "wrong"]
 _SERVERS = "mcpServers."
 _COMMAND = re.compile(r"(`toolcrib (?:pins|config|describe)\b[^`]*)`")
 """A command that goes by a configuration file."""
+_OLD_SDK = re.compile(r"mcp\.server\.fastmcp|\bMcpError\b|'Server' object has no attribute '(?:list|call|get|read)_")
+"""How a server in Python ends that names no version of the SDK and got one that it does not know."""
 CLIENT_PREFIX = "mcp__toolcrib__"
 """What clients put before the names of our server's tools."""
 
@@ -140,6 +142,10 @@ def _remedy(name: str, error: str, *, is_web: bool) -> str:
         return f"set {variable[1]} where the gateway or its client is started, or write it into `mcpServers.{name}`"
     if re.fullmatch(r"the program `.*` was not found", error):
         return f"install it, or give its whole path as `mcpServers.{name}.command`, or set `disabled: true`"
+    if _OLD_SDK.search(error):
+        return (
+            "it was written for version 1 of the MCP SDK: start it with `uvx --with 'mcp<2'`, or install that beside it"
+        )
     if "HTTP 401" in error or "HTTP 403" in error:
         return f"correct the token in `mcpServers.{name}.headers`, or set `oauth: true` if it signs in with a browser"
     if is_web:
