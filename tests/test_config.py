@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from toolcrib.config import build_settings, load_settings
+from toolcrib.config import _WITHOUT_SECTION, build_settings, load_settings
 from toolcrib.errors import ConfigError
+from toolcrib.settings import Settings
 from toolcrib.wrong_settings import known_keys
 
 
@@ -146,7 +148,9 @@ def test_a_variable_that_is_wrong_is_named_and_not_the_file(tmp_path: Path) -> N
 
 
 def test_a_setting_that_is_in_no_section_can_be_set_by_the_environment() -> None:
-    loaded = load_settings(environ={"TOOLCRIB_PINS": "enforce", "TOOLCRIB_SCREENING": "off", "TOOLCRIB_KERNEL": "off"})
+    loaded = load_settings(
+        environ={"TOOLCRIB_PINS": "enforce", "TOOLCRIB_SCREENING": "off", "TOOLCRIB_PYTHON": "/usr/bin/python"}
+    )
     assert (loaded.settings.pins, loaded.settings.screening) == ("enforce", "off")
     assert loaded.origins["pins"] == "env:TOOLCRIB_PINS"
 
@@ -189,3 +193,8 @@ def test_off_without_quotes_switches_pins_and_screening_off(tmp_path: Path) -> N
     path.write_text("pins: off\nscreening: off\n")
     settings = load_settings(path, environ={}).settings
     assert (settings.pins, settings.screening) == ("off", "off")
+
+
+def test_every_setting_of_a_single_word_can_be_set_by_the_environment() -> None:
+    plain = {name for name, value in msgspec.structs.asdict(Settings()).items() if isinstance(value, str | bool)}
+    assert {*plain, "lock"} == set(_WITHOUT_SECTION)

@@ -24,6 +24,8 @@ from toolcrib.wrong_settings import explain
 
 ENV_PREFIX = "TOOLCRIB_"
 _JSON_SUFFIXES = (".json", ".jsonc")
+_WITHOUT_SECTION = ("lock", "pins", "plugins", "screening")
+"""Settings that a variable with a single word means; other such variables are somebody else's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +176,7 @@ def _mode(value: Json) -> Json:
 def _environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, Json]]:
     for name in sorted(environ):
         key = name.removeprefix(ENV_PREFIX).lower().replace("__", ".")
-        if name.startswith(ENV_PREFIX) and ("." in key or key in Settings.__struct_fields__):
+        if name.startswith(ENV_PREFIX) and ("." in key or key in _WITHOUT_SECTION):
             try:
                 yield name, key, cast("Json", yaml.safe_load(environ[name]))
             except yaml.YAMLError:

@@ -296,6 +296,11 @@ def test_one_tool_by_its_full_name_starts_no_server_but_its_own(tmp_path: Path) 
     assert (described.returncode, described.stderr) == (0, "")
     called = toolcrib("call", "good__echo", '{"message": "hi"}', cwd=tmp_path)
     assert (called.stdout, called.stderr) == ("hi\n", "")
+    for command in ("describe", "call"):
+        down = toolcrib(command, "dead__echo", cwd=tmp_path)
+        assert down.returncode == 2
+        assert down.stderr.splitlines()[0].startswith("toolcrib: mcp-dead could not be asked: the program")
+        assert down.stderr.splitlines()[1].startswith("toolcrib: `dead__echo` cannot be had now: its server")
     short = toolcrib("describe", "echo", cwd=tmp_path)
     assert short.returncode == 0 and "mcp-dead could not be asked" in short.stderr
     servers["dead"] = {"command": str(tmp_path / "not-there"), "prefix": ""}

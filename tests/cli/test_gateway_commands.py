@@ -51,6 +51,8 @@ def test_one_tool_is_called_from_the_command_line(tmp_path: Path):
     assert (good.exit_code, good.stdout.strip()) == (0, "hi")
     whole = runner.invoke(build_app(), ["call", "one__echo", '{"message": "hi"}', "--json", "--config", str(config)])
     assert json.loads(whole.stdout)["content"][0]["text"] == "hi"
+    piped = runner.invoke(build_app(), ["call", "one__echo", "-", "--config", str(config)], input='{"message": "ho"}\n')
+    assert (piped.exit_code, piped.stdout.strip()) == (0, "ho")
     bad = runner.invoke(build_app(), ["call", "one__nothing", "--config", str(config)])
     assert bad.exit_code == 1
 

@@ -9,12 +9,17 @@ import typer
 from toolcrib.cli.output import print_json
 
 if TYPE_CHECKING:
+    from toolcrib.crib import Crib
     from toolcrib.definitions import JsonObject, Result
+
+_SUCH = '\'{"timezone": "UTC"}\''
 
 
 def call(
     name: Annotated[str, typer.Argument(help="The tool.")],
-    arguments: Annotated[str, typer.Argument(help="Its arguments as a JSON object.")] = "{}",
+    arguments: Annotated[
+        str, typer.Argument(help="Its arguments as a JSON object; `-` reads it from standard input.")
+    ] = "{}",
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Configuration file; without it, toolcrib.yaml here.")
     ] = None,
@@ -32,16 +37,22 @@ def call(
     from toolcrib.dialects.mcp import write_result
     from toolcrib.errors import ConfigError, ToolNotAvailable
 
+    text = sys.stdin.read() if arguments == "-" else arguments
     try:
-        given = orjson.loads(arguments)
+        given = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise ConfigError(f"The arguments are no valid JSON: {error}.") from None
+        raise ConfigError(f"The arguments are no valid JSON, such as {_SUCH}: {error}.") from None
     if not isinstance(given, dict):
-        raise ConfigError('The arguments must be a JSON object, such as \'{"timezone": "UTC"}\'.')
+        raise ConfigError(f"The arguments must be a JSON object, such as {_SUCH}.")
     crib = open_crib(tools=None, config=config, tool=name)
-    result = use_crib(crib, lambda crib: crib.session().call(name, arguments))
-    if result.code == ToolNotAvailable.code:
-        raise unknown_tool(name, result.text)
+
+    async def run(crib: "Crib") -> "Result":
+        result = await crib.session().call(name, text)
+        if result.code == ToolNotAvailable.code:
+            raise unknown_tool(name, result.text, crib)
+        return result
+
+    result = use_crib(crib, run)
     if json:
         print_json(write_result(ModelCall(id="caller", name=name, arguments=None), result))
     else:
