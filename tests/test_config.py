@@ -1,5 +1,6 @@
 """Configuration: every wrong key and value is named, and every value has an origin."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,30 @@ def test_a_json_file_may_have_tabs_comments_and_trailing_commas(tmp_path: Path) 
         '{\n\t// mine\n\t"mcpServers": {\n\t\t"a": {"command": "x", "args": ["// no comment"],},\n\t},\n}\n'
     )
     assert load_settings(path, environ={}).settings.mcpServers["a"].args == ("// no comment",)
+
+
+@pytest.mark.requirement("X17")
+def test_the_words_of_other_clients_for_the_same_are_understood(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(
+        json.dumps(
+            {
+                "mcpServers": {
+                    "a": {"type": "streamableHttp", "url": "https://a.example/mcp", "headers": None, "alwaysAllow": []},
+                    "b": {"type": "local", "command": "x", "args": None, "env": None},
+                    "c": {"type": "remote", "serverUrl": "https://c.example/mcp"},
+                    "d": {"httpUrl": "https://d.example/mcp"},
+                }
+            }
+        )
+    )
+    servers = load_settings(path, environ={}).settings.mcpServers
+    assert {name: (entry.type, entry.command, entry.url) for name, entry in servers.items()} == {
+        "a": ("streamable-http", None, "https://a.example/mcp"),
+        "b": ("stdio", "x", None),
+        "c": (None, None, "https://c.example/mcp"),
+        "d": (None, None, "https://d.example/mcp"),
+    }
 
 
 @pytest.mark.parametrize("text", ['{\n  "mcpServers": {\n    "a": {"command": }\n  }\n}\n', '{\n\n"mcpServers" 7}'])

@@ -24,6 +24,8 @@ from toolcrib.wrong_settings import explain
 
 ENV_PREFIX = "TOOLCRIB_"
 _JSON_SUFFIXES = (".json", ".jsonc")
+_CLIENT_KEYS = {"httpUrl": "url", "serverUrl": "url"}
+_CLIENT_TYPES = {"streamableHttp": "streamable-http", "streamable_http": "streamable-http", "local": "stdio"}
 _WITHOUT_SECTION = ("lock", "pins", "plugins", "screening")
 """Settings that a variable with a single word means; other such variables are somebody else's."""
 
@@ -105,13 +107,24 @@ def _from_client_file(data: JsonObject, path: Path) -> JsonObject:
     servers = data.get("mcpServers", data.get("servers"))
     if path.suffix not in _JSON_SUFFIXES or not isinstance(servers, Mapping):
         return data
-    known = set(ServerSettings.__struct_fields__)
     taken: JsonObject = {
-        name: {key: value for key, value in entry.items() if key in known} if isinstance(entry, Mapping) else entry
-        for name, entry in servers.items()
+        name: _from_client_entry(entry) if isinstance(entry, Mapping) else entry for name, entry in servers.items()
     }
     ours = {key: value for key, value in data.items() if key in Settings.__struct_fields__}
     return {**ours, "mcpServers": taken}
+
+
+def _from_client_entry(entry: Mapping[str, Json]) -> JsonObject:
+    """A server as clients write it: other words for the same, keys of their own, and nothing where there is nothing."""
+    known = set(ServerSettings.__struct_fields__)
+    taken: JsonObject = {}
+    for key, value in entry.items():
+        ours = _CLIENT_KEYS.get(key, key)
+        if ours in known and value is not None:
+            taken[ours] = _CLIENT_TYPES.get(str(value), value) if ours == "type" else value
+    if taken.get("type") == "remote":
+        del taken["type"]
+    return taken
 
 
 def _read_file(path: Path) -> JsonObject:
