@@ -174,7 +174,7 @@ def test_the_words_of_other_clients_for_the_same_are_understood(tmp_path: Path) 
                     "a": {"type": "streamableHttp", "url": "https://a.example/mcp", "headers": None, "alwaysAllow": []},
                     "b": {"type": "local", "command": "x", "args": None, "env": None},
                     "c": {"type": "remote", "serverUrl": "https://c.example/mcp"},
-                    "d": {"httpUrl": "https://d.example/mcp"},
+                    "d": {"httpUrl": "https://d.example/mcp", "includeTools": ["a"], "excludeTools": ["b"]},
                 }
             }
         )
@@ -186,6 +186,7 @@ def test_the_words_of_other_clients_for_the_same_are_understood(tmp_path: Path) 
         "c": (None, None, "https://c.example/mcp"),
         "d": (None, None, "https://d.example/mcp"),
     }
+    assert (servers["d"].include, servers["d"].exclude) == (("a",), ("b",))
 
 
 @pytest.mark.parametrize("text", ['{\n  "mcpServers": {\n    "a": {"command": }\n  }\n}\n', '{\n\n"mcpServers" 7}'])

@@ -24,7 +24,13 @@ from toolcrib.wrong_settings import explain
 
 ENV_PREFIX = "TOOLCRIB_"
 _JSON_SUFFIXES = (".json", ".jsonc")
-_CLIENT_KEYS = {"httpUrl": "url", "serverUrl": "url"}
+_CLIENT_KEYS = {
+    "httpUrl": "url",
+    "serverUrl": "url",
+    "includeTools": "include",
+    "excludeTools": "exclude",
+    "disabledTools": "exclude",
+}
 _CLIENT_TYPES = {"streamableHttp": "streamable-http", "streamable_http": "streamable-http", "local": "stdio"}
 _WITHOUT_SECTION = ("lock", "pins", "plugins", "screening")
 """Settings that a variable with a single word means; other such variables are somebody else's."""
