@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from tests.factories import crib, model_call
 
 from toolcrib.activity import query_words
+from toolcrib.crib import Crib
 from toolcrib.definitions import JsonObject
 from toolcrib.learning import own_words, propose_aliases, write_yaml
+from toolcrib.settings import ActivitySettings, Settings
 
 
 def search(session: str, *words: str) -> JsonObject:
@@ -117,6 +119,7 @@ def test_words_belong_to_the_tool_that_was_tried_first_even_if_it_did_not_run() 
 
 
 @pytest.mark.requirement("X8")
-def test_sessions_of_two_processes_that_write_one_feed_are_two() -> None:
-    first, second = (crib().session().id for _ in range(2))
-    assert first != second
+def test_sessions_of_two_processes_that_write_one_file_are_two(tmp_path: Path) -> None:
+    kept = Settings(activity=ActivitySettings(file=str(tmp_path / "activity.jsonl")))
+    assert Crib(settings=kept).session().id != Crib(settings=kept).session().id
+    assert Crib().session().id == Crib().session().id
