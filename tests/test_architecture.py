@@ -15,7 +15,7 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 
 LAYERS = [
     {"definitions", "limits", "alongside", "kernel", "_kernel"},
-    {"errors"},
+    {"errors", "jsonc"},
     {"dialects"},
     {"intake", "settings", "tokens"},
     {"core", "catalog", "scope", "gate"},
@@ -26,7 +26,7 @@ LAYERS = [
     {"activity"},
     {"execution"},
     {"sources"},
-    {"config", "session", "stock"},
+    {"config", "session", "stock", "wrong_settings"},
     {"crib"},
     {"terminal"},
     {"gateway", "agent", "adapters", "clients", "audit", "learning"},

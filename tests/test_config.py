@@ -1,12 +1,16 @@
 """Configuration: every wrong key and value is named, and every value has an origin."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from toolcrib.config import build_settings, known_keys, load_settings
+from toolcrib.config import _WITHOUT_SECTION, build_settings, load_settings
 from toolcrib.errors import ConfigError
+from toolcrib.settings import Settings
+from toolcrib.wrong_settings import known_keys
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -60,11 +64,25 @@ def test_the_shorthands_mean_what_they_always_meant(value: Any, enabled: str) ->
         ({"tools": {"tool_search": {"enabled": 7}}}, "`tools.tool_search.enabled`"),
         ({"tools": {"tool_search": {"search_default_limit": 9, "max_search_limit": 5}}}, "`max_search_limit` (5)"),
         ({"tools": {"tool_search": {"reranker": {"mode": "best"}}}}, "`tools.tool_search.reranker.mode`"),
-        ({"approvals": {"rules": {"delete_*": "maybe"}}}, "`approvals.rules[...]`"),
+        ({"approvals": {"rules": {"delete_*": "maybe"}}}, "`approvals.rules.delete_*`"),
         ({"tools": 7}, "`tools`: Expected `object`, got `int`"),
         ({"pins": "on"}, "`pins`: Invalid enum value 'on'"),
         ({"screening": True}, "`screening`: Expected `str`, got `bool`"),
-        ({"python": {"m": {"modul": "math"}}}, "`python[...].modul` is no setting"),
+        ({"python": {"m": {"modul": "math"}}}, "`python.m.modul` is no setting"),
+        (
+            {"mcpServers": {"good": {"command": "x"}, "bad": {"comand": "x"}}},
+            "`mcpServers.bad.comand` is no setting: did you mean `command`?",
+        ),
+        ({"mcpServers": {"good": {"command": "x"}, "bad": "npx y"}}, "`mcpServers.bad`: Expected `object`, got `str`"),
+        (
+            {"mcpServers": {"a": {"command": "x", "env": {"HOST": "h", "PORT": 8080}}}},
+            "`mcpServers.a.env.PORT`: Expected `str`, got `int`: put it in quotes.",
+        ),
+        (
+            {"mcpServers": {"a": {"command": "x", "args": ["--port", 8080]}}},
+            "`mcpServers.a.args[1]`: Expected `str`, got `int`: put it in quotes.",
+        ),
+        ({"tools": {"aliases": {"a": ["x"], "b": ["y", 7]}}}, "`tools.aliases.b[1]`: Expected `str`, got `int`."),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_place(data: Any, message: str) -> None:
@@ -120,6 +138,65 @@ def test_later_layers_win_and_every_value_says_where_it_came_from(tmp_path: Path
     }
 
 
+def test_a_variable_that_is_wrong_is_named_and_not_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path, "pins: off\n")
+    environ = {"TOOLCRIB_LIMITS__CALL_DEADLINE_S": "3", "TOOLCRIB_TOOLS__TOOL_SERCH__ENABLED": "on"}
+    with pytest.raises(ConfigError, match=r"^TOOLCRIB_TOOLS__TOOL_SERCH__ENABLED: `tools.tool_serch` is no setting"):
+        load_settings(path, environ=environ)
+    wrong_file = write(tmp_path, "pinns: off\n")
+    with pytest.raises(ConfigError, match=r"toolcrib.yaml: `pinns` is no setting"):
+        load_settings(wrong_file, environ={"TOOLCRIB_LIMITS__CALL_DEADLINE_S": "3"})
+
+
+def test_a_setting_that_is_in_no_section_can_be_set_by_the_environment() -> None:
+    loaded = load_settings(
+        environ={"TOOLCRIB_PINS": "enforce", "TOOLCRIB_SCREENING": "off", "TOOLCRIB_PYTHON": "/usr/bin/python"}
+    )
+    assert (loaded.settings.pins, loaded.settings.screening) == ("enforce", "off")
+    assert loaded.origins["pins"] == "env:TOOLCRIB_PINS"
+
+
+def test_a_json_file_may_have_tabs_comments_and_trailing_commas(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(
+        '{\n\t// mine\n\t"mcpServers": {\n\t\t"a": {"command": "x", "args": ["// no comment"],},\n\t},\n}\n'
+    )
+    assert load_settings(path, environ={}).settings.mcpServers["a"].args == ("// no comment",)
+
+
+@pytest.mark.requirement("X17")
+def test_the_words_of_other_clients_for_the_same_are_understood(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(
+        json.dumps(
+            {
+                "mcpServers": {
+                    "a": {"type": "streamableHttp", "url": "https://a.example/mcp", "headers": None, "alwaysAllow": []},
+                    "b": {"type": "local", "command": "x", "args": None, "env": None},
+                    "c": {"type": "remote", "serverUrl": "https://c.example/mcp"},
+                    "d": {"httpUrl": "https://d.example/mcp", "includeTools": ["a"], "excludeTools": ["b"]},
+                }
+            }
+        )
+    )
+    servers = load_settings(path, environ={}).settings.mcpServers
+    assert {name: (entry.type, entry.command, entry.url) for name, entry in servers.items()} == {
+        "a": ("streamable-http", None, "https://a.example/mcp"),
+        "b": ("stdio", "x", None),
+        "c": (None, None, "https://c.example/mcp"),
+        "d": (None, None, "https://d.example/mcp"),
+    }
+    assert (servers["d"].include, servers["d"].exclude) == (("a",), ("b",))
+
+
+@pytest.mark.parametrize("text", ['{\n  "mcpServers": {\n    "a": {"command": }\n  }\n}\n', '{\n\n"mcpServers" 7}'])
+def test_a_broken_json_file_is_named_with_its_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"mcp\.json:3: is no valid JSON"):
+        load_settings(path, environ={})
+
+
 def test_the_environment_can_complete_a_shorthand(tmp_path: Path) -> None:
     path = write(tmp_path, "tools: {tool_search: false}\n")
     loaded = load_settings(path, environ={"TOOLCRIB_TOOLS__TOOL_SEARCH__LISTING": "off"})
@@ -142,3 +219,8 @@ def test_off_without_quotes_switches_pins_and_screening_off(tmp_path: Path) -> N
     path.write_text("pins: off\nscreening: off\n")
     settings = load_settings(path, environ={}).settings
     assert (settings.pins, settings.screening) == ("off", "off")
+
+
+def test_every_setting_of_a_single_word_can_be_set_by_the_environment() -> None:
+    plain = {name for name, value in msgspec.structs.asdict(Settings()).items() if isinstance(value, str | bool)}
+    assert {*plain, "lock"} == set(_WITHOUT_SECTION)

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from tests.factories import crib, model_call
 
 from toolcrib.activity import query_words
+from toolcrib.crib import Crib
 from toolcrib.definitions import JsonObject
 from toolcrib.learning import own_words, propose_aliases, write_yaml
+from toolcrib.settings import ActivitySettings, Settings
 
 
 def search(session: str, *words: str) -> JsonObject:
@@ -94,3 +96,30 @@ def test_the_setting_is_off_by_default(tmp_path: Path) -> None:
     from toolcrib.config import load_settings
 
     assert load_settings(None, environ={}).settings.activity.queries is False
+
+
+@pytest.mark.requirement("X8")
+def test_words_belong_to_the_tool_that_was_tried_first_even_if_it_did_not_run() -> None:
+    events = [
+        event
+        for session in "ab"
+        for event in (
+            search(session, "figures"),
+            call(session, "get_sum", "refused"),
+            search(session, "picture"),
+            call(session, "get_logo"),
+        )
+    ]
+    assert {item.tool: item.words for item in propose_aliases(events).proposals} == {"get_logo": ("picture",)}
+    events += [event for session in "ab" for event in (call(session, "get_sum", "refused"), call(session, "get_sum"))]
+    assert {item.tool: item.words for item in propose_aliases(events).proposals} == {
+        "get_logo": ("picture",),
+        "get_sum": ("figures",),
+    }
+
+
+@pytest.mark.requirement("X8")
+def test_sessions_of_two_processes_that_write_one_file_are_two(tmp_path: Path) -> None:
+    kept = Settings(activity=ActivitySettings(file=str(tmp_path / "activity.jsonl")))
+    assert Crib(settings=kept).session().id != Crib(settings=kept).session().id
+    assert Crib().session().id == Crib().session().id

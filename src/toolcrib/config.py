@@ -7,7 +7,6 @@ file, then the environment (`TOOLCRIB_TOOLS__TOOL_SEARCH__ENABLED=on`), then wha
 
 import importlib
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,15 +17,23 @@ import yaml
 
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.errors import ConfigError
-from toolcrib.intake.naming import nearest
+from toolcrib.jsonc import TextError, read_jsonc
 from toolcrib.settings import ServerSettings, Settings
 from toolcrib.sources.base import Source
+from toolcrib.wrong_settings import explain
 
 ENV_PREFIX = "TOOLCRIB_"
-
-_UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>[^`]*)`(?: - at `\$(?P<path>[^`]*)`)?")
-_PLACED = re.compile(r"(?P<text>.*?)(?: - at `(?:key in )?\$(?P<path>[^`]*)`)?$", re.DOTALL)
-_KEY = re.compile(r"Expected `str`, got `(?P<kind>\w+)` - at `key` in `\$(?P<path>[^`]*)`")
+_JSON_SUFFIXES = (".json", ".jsonc")
+_CLIENT_KEYS = {
+    "httpUrl": "url",
+    "serverUrl": "url",
+    "includeTools": "include",
+    "excludeTools": "exclude",
+    "disabledTools": "exclude",
+}
+_CLIENT_TYPES = {"streamableHttp": "streamable-http", "streamable_http": "streamable-http", "local": "stdio"}
+_WITHOUT_SECTION = ("lock", "pins", "plugins", "screening")
+"""Settings that a variable with a single word means; other such variables are somebody else's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +61,16 @@ def load_settings(
         [(key, value, f"env:{name}") for name, key, value in _environment(os.environ if environ is None else environ)],
         [(key, value, "flag") for key, value in (flags or {}).items()],
     )
+    where = str(path) if path else "settings"
     for layer in layers:
         for key, value, origin in layer:
+            was_valid = origin != "flag" and _is_valid(data)
             _set(data, key, value)
             origins[key] = origin
-    return Loaded(settings=build_settings(data, where=str(path) if path else "settings"), origins=origins)
+            if was_valid and not _is_valid(data):
+                # What is wrong is the variable, not the file.
+                where = origin.removeprefix("env:")
+    return Loaded(settings=build_settings(data, where=where), origins=origins)
 
 
 def build_settings(data: Mapping[str, Json], *, where: str = "settings") -> Settings:
@@ -67,7 +79,7 @@ def build_settings(data: Mapping[str, Json], *, where: str = "settings") -> Sett
     try:
         settings = msgspec.convert(prepared, Settings, strict=True)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{where}: {_explain(str(error))}") from None
+        raise ConfigError(f"{where}: {explain(str(error), prepared)}") from None
     search = settings.tools.tool_search
     if search.search_default_limit > search.max_search_limit:
         raise ConfigError(
@@ -99,15 +111,26 @@ def open_sources(settings: Settings) -> Sequence[Source]:
 def _from_client_file(data: JsonObject, path: Path) -> JsonObject:
     """The part of an MCP client's own file that concerns us: its servers, with the keys that we know."""
     servers = data.get("mcpServers", data.get("servers"))
-    if path.suffix != ".json" or not isinstance(servers, Mapping):
+    if path.suffix not in _JSON_SUFFIXES or not isinstance(servers, Mapping):
         return data
-    known = set(ServerSettings.__struct_fields__)
     taken: JsonObject = {
-        name: {key: value for key, value in entry.items() if key in known} if isinstance(entry, Mapping) else entry
-        for name, entry in servers.items()
+        name: _from_client_entry(entry) if isinstance(entry, Mapping) else entry for name, entry in servers.items()
     }
     ours = {key: value for key, value in data.items() if key in Settings.__struct_fields__}
     return {**ours, "mcpServers": taken}
+
+
+def _from_client_entry(entry: Mapping[str, Json]) -> JsonObject:
+    """A server as clients write it: other words for the same, keys of their own, and nothing where there is nothing."""
+    known = set(ServerSettings.__struct_fields__)
+    taken: JsonObject = {}
+    for key, value in entry.items():
+        ours = _CLIENT_KEYS.get(key, key)
+        if ours in known and value is not None:
+            taken[ours] = _CLIENT_TYPES.get(str(value), value) if ours == "type" else value
+    if taken.get("type") == "remote":
+        del taken["type"]
+    return taken
 
 
 def _read_file(path: Path) -> JsonObject:
@@ -117,17 +140,32 @@ def _read_file(path: Path) -> JsonObject:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}.") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: is not UTF-8 text.") from None
-    try:
-        data: Any = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f":{mark.line + 1}" if mark else ""
-        raise ConfigError(f"{path}{place}: is no valid YAML: {getattr(error, 'problem', None) or error}.") from None
+    data: Any = _parse_json(text, path) if path.suffix in _JSON_SUFFIXES else _parse_yaml(text, path)
     if data is None:
         return {}
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in cast("dict[object, object]", data)):
         raise ConfigError(f"{path}: must hold keys and values, such as `tools:`.")
     return cast("JsonObject", data)
+
+
+def _parse_json(text: str, path: Path) -> Json:
+    """JSON as people and editors write it: comments and trailing commas do no harm, tabs neither."""
+    if not text.strip():
+        return None
+    try:
+        return read_jsonc(text).data()
+    except TextError as error:
+        line = text.count("\n", 0, error.offset) + 1
+        raise ConfigError(f"{path}:{line}: is no valid JSON: {error.message.rstrip('.')}.") from None
+
+
+def _parse_yaml(text: str, path: Path) -> object:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f":{mark.line + 1}" if mark else ""
+        raise ConfigError(f"{path}{place}: is no valid YAML: {getattr(error, 'problem', None) or error}.") from None
 
 
 def _expand_shorthand(data: Mapping[str, Json]) -> JsonObject:
@@ -156,12 +194,20 @@ def _mode(value: Json) -> Json:
 
 def _environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, Json]]:
     for name in sorted(environ):
-        if name.startswith(ENV_PREFIX) and "__" in name:
-            key = name.removeprefix(ENV_PREFIX).lower().replace("__", ".")
+        key = name.removeprefix(ENV_PREFIX).lower().replace("__", ".")
+        if name.startswith(ENV_PREFIX) and ("." in key or key in _WITHOUT_SECTION):
             try:
                 yield name, key, cast("Json", yaml.safe_load(environ[name]))
             except yaml.YAMLError:
                 raise ConfigError(f"The variable {name} holds no valid value.") from None
+
+
+def _is_valid(data: JsonObject) -> bool:
+    try:
+        msgspec.convert(_expand_shorthand(data), Settings, strict=True)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _set(data: JsonObject, key: str, value: Json) -> None:
@@ -182,36 +228,3 @@ def _leaves(data: Mapping[str, Json], prefix: str = "") -> Iterator[tuple[str, J
             yield from _leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
-
-
-def _explain(message: str) -> str:
-    unknown = _UNKNOWN.match(message)
-    if unknown:
-        path = (unknown["path"] or "").strip(".")
-        key = f"{path}.{unknown['key']}" if path else unknown["key"]
-        hint = nearest(unknown["key"], known_keys(path))
-        return f"`{key}` is no setting{f': did you mean `{hint}`?' if hint else '.'}"
-    key = _KEY.match(message)
-    if key:
-        # YAML reads `off`, `no` and numbers as what they look like.
-        return f"`{key['path'].strip('.')}`: a name in it is read as `{key['kind']}`, not as text: put it in quotes."
-    placed = _PLACED.match(message)
-    path = (placed["path"] or "").strip(".") if placed else ""
-    text = placed["text"] if placed else message
-    return f"`{path}`: {text}." if path else f"{text}."
-
-
-def known_keys(path: str = "") -> tuple[str, ...]:
-    """The keys of the section at a dotted path."""
-    section: Any = Settings
-    for part in filter(None, path.replace("[...]", "").split(".")):
-        if not hasattr(section, "__struct_fields__"):
-            return ()
-        hints = {item.name: item.type for item in msgspec.structs.fields(section)}
-        section = hints.get(part)
-        if section is None:
-            return ()
-        args = getattr(section, "__args__", None)
-        if args and not hasattr(section, "__struct_fields__"):
-            section = args[-1]
-    return tuple(section.__struct_fields__) if hasattr(section, "__struct_fields__") else ()

@@ -7,6 +7,7 @@ belongs to one session.
 import asyncio
 import logging
 import os
+import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -114,6 +115,8 @@ class Crib:
         self._paths: OrderedDict[tuple[Scope, int], tuple[Scope, ApprovalPolicy | None, Paths]] = OrderedDict()
         self._last_paths: tuple[Scope, ApprovalPolicy | None, Paths] | None = None
         self._sessions = 0
+        self._mark = f"-{secrets.token_hex(3)}" if self.settings.activity.file else ""
+        """Several processes write into one file, one after the other: their sessions are not the same."""
         self._closed = False
         for source in sources:
             self.add(source)
@@ -270,7 +273,7 @@ class Crib:
         self._sessions += 1
         session = Session(
             self,
-            id=f"s{self._sessions}",
+            id=f"s{self._sessions}{self._mark}",
             principal=principal,
             scope=scope,
             window=window,

@@ -36,6 +36,9 @@ class Proposal:
 @dataclass(slots=True)
 class _Session:
     searches: list[frozenset[str]] = field(default_factory=list[frozenset[str]])
+    """Since the last call."""
+    tried: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """Tool that was called and did not run → the words that had led to it: they are about no other tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +78,21 @@ def propose_aliases(
             with_words += bool(words)
             if words:
                 session.searches = [*session.searches, words][-SEARCHES_REMEMBERED:]
-        elif event.get("stage") == "done" and event.get("outcome") == "ok" and session.searches:
+        elif event.get("stage") == "done":
             tool = event.get("tool")
-            if isinstance(tool, str):
+            found = frozenset[str]().union(*session.searches)
+            session.searches = []
+            if not isinstance(tool, str):
+                continue
+            found |= session.tried.pop(tool, frozenset())
+            if event.get("outcome") != "ok":
+                session.tried[tool] = found
+            elif found:
                 pairs += 1
                 who = str(event.get("session", ""))
                 callers.setdefault(tool, set()).add(who)
-                for word in frozenset[str]().union(*session.searches):
+                for word in found:
                     wanted.setdefault(tool, {}).setdefault(word, set()).add(who)
-            session.searches = []
     proposals = [
         proposal
         for tool, words in wanted.items()
@@ -101,8 +110,12 @@ def own_words(name: str) -> frozenset[str]:
 def write_yaml(proposals: Sequence[Proposal]) -> str:
     """The proposals as they would stand in the configuration file."""
     lines = ["tools:", "  aliases:"]
-    lines += [f"    {item.tool}: [{', '.join(item.words)}]  # {item.sessions} sessions" for item in proposals]
+    lines += [f"    {item.tool}: [{', '.join(item.words)}]  # {_sessions(item.sessions)}" for item in proposals]
     return "\n".join(lines) + "\n"
+
+
+def _sessions(count: int) -> str:
+    return "1 session" if count == 1 else f"{count} sessions"
 
 
 def _propose(

@@ -1,4 +1,6 @@
+import socket
 from types import SimpleNamespace
+from typing import Literal
 
 import pytest
 
@@ -81,3 +83,18 @@ def test_an_empty_reply_is_still_a_message_but_no_reply_is_an_error() -> None:
     assert gathered.reply().items == ({"role": "assistant", "content": ""},)
     with pytest.raises(ModelError, match="without a reply"):
         _Gathered(0).reply()
+
+
+@pytest.mark.parametrize("api", ["openai_chat", "openai_responses", "anthropic"])
+async def test_an_endpoint_that_cannot_be_reached_is_named_with_the_cause(
+    api: Literal["openai_chat", "openai_responses", "anthropic"],
+) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        model = open_model(AgentSettings(model="m", api=api, endpoint=endpoint, max_steps=1))
+        with pytest.raises(ModelError) as caught:
+            await model.reply(system="", items=[model.say("hi")], tools=[], take=lambda text: None)
+        await model.close()
+    assert str(caught.value).startswith(f"The endpoint {endpoint} cannot be used: Connection error: ")
+    assert not str(caught.value).endswith("..")

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from toolcrib.clients.jsonc import read_jsonc
+from toolcrib.jsonc import read_jsonc
 
 SERVER_NAME = "clock"
 BRACES = r"\$\{(\w+)\}"

@@ -146,7 +146,7 @@ def test_a_definition_that_cannot_be_used_is_reported_and_the_rest_counted(tmp_p
     path = tmp_path / "tools.jsonl"
     path.write_text("\n".join(json.dumps(row) for row in [definition("a"), definition("tool_call"), {"name": 7}]))
     run = toolcrib("tokens", "--tools", path)
-    assert "1 tools" in run.stdout
+    assert "1 tool stays attached: it is below the threshold" in " ".join(run.stdout.split())
     assert "left out: tools/tool_call: the name `tool_call` is reserved" in " ".join(run.stdout.split())
 
 
@@ -161,7 +161,17 @@ def test_every_command_has_help_with_an_example() -> None:
     found = commands_of(typer.main.get_command(build_app()))
     assert {"tokens", "search", "describe", "doctor", "pins approve"} <= {" ".join(names) for names, _ in found}
     for names, text in found:
-        assert names == ("version",) or f"toolcrib {' '.join(names)}" in text.split("Example")[-1], names
+        assert f"toolcrib {' '.join(names)}" in text.split("Example")[-1], names
+
+
+def test_an_example_is_shown_on_one_line_however_narrow_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    for names, text in commands_of(typer.main.get_command(build_app())):
+        example = text.rpartition("Example:\n")[2].strip()
+        assert example and "\n" not in example
+        shown = toolcrib(*names, "--help").stdout
+        assert f"  Example:\n    {example}\n" in shown, names
+        assert "\\b" not in shown and "list[" not in shown.partition("Options:")[2], names
 
 
 def test_every_command_is_on_the_page_of_commands_and_no_summary_is_cut() -> None:
@@ -169,7 +179,8 @@ def test_every_command_is_on_the_page_of_commands_and_no_summary_is_cut() -> Non
     page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
     documented = re.findall(r"^\| `toolcrib ([a-z ]+)` \|", page, re.MULTILINE)
     assert sorted(documented) == sorted(" ".join(names) for names, _ in commands_of(app))
-    assert "..." not in toolcrib("--help").stdout.partition("Commands:")[2]
+    for group in ((), *{names[:-1] for names, _ in commands_of(app)}):
+        assert "..." not in toolcrib(*group, "--help").stdout.partition("Commands:")[2], group
 
 
 def test_asking_for_help_loads_nothing_but_the_command_line() -> None:
@@ -189,6 +200,10 @@ def test_asking_for_help_loads_nothing_but_the_command_line() -> None:
 
 def test_version_prints_the_version() -> None:
     assert toolcrib("version").stdout.startswith("toolcrib 0.")
+    asked = toolcrib("--version")
+    assert (asked.returncode, asked.stdout) == (0, toolcrib("version").stdout)
+    told = json.loads(toolcrib("version", "--json").stdout)
+    assert told["version"].startswith("0.") and isinstance(told["kernel"], bool)
 
 
 def test_a_reader_that_goes_away_is_no_error(tools: Path) -> None:
@@ -255,3 +270,90 @@ def test_search_and_describe_ask_the_servers_of_a_configuration(tmp_path: Path) 
     assert [match["name"] for match in json.loads(found.stdout)["matches"]] == ["good__echo"]
     assert found.stderr.startswith("toolcrib: mcp-dead could not be asked: ") and len(found.stderr.splitlines()) == 1
     assert json.loads(toolcrib("describe", "good__echo", cwd=tmp_path).stdout)["name"] == "good__echo"
+
+
+def test_a_server_that_stays_silent_is_named_and_the_others_are_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolcrib.cli.cribs.AUDIT_START_S", 6)
+    upstream = Path(__file__).parents[1] / "fakes" / "bad_upstream.py"
+    servers = {
+        name: {"command": sys.executable, "args": [str(upstream), "--mode", mode]}
+        for name, mode in {"good": "ok", "mute": "hang_init"}.items()
+    }
+    (tmp_path / "toolcrib.yaml").write_text(json.dumps({"mcpServers": servers}))
+    found = toolcrib("search", "echo", "--retrieval", "lexical", "--json", cwd=tmp_path)
+    assert [match["name"] for match in json.loads(found.stdout)["matches"]] == ["good__echo"]
+    assert found.stderr == "toolcrib: mcp-mute could not be asked: it did not answer within 6 seconds\n"
+
+
+def test_one_tool_by_its_full_name_starts_no_server_but_its_own(tmp_path: Path) -> None:
+    upstream = Path(__file__).parents[1] / "fakes" / "bad_upstream.py"
+    good = {"command": sys.executable, "args": [str(upstream), "--mode", "ok"]}
+    servers = {"good": good, "dead": {"command": str(tmp_path / "not-there")}}
+    (tmp_path / "toolcrib.yaml").write_text(json.dumps({"mcpServers": servers}))
+    described = toolcrib("describe", "good__echo", cwd=tmp_path)
+    assert (described.returncode, described.stderr) == (0, "")
+    called = toolcrib("call", "good__echo", '{"message": "hi"}', cwd=tmp_path)
+    assert (called.stdout, called.stderr) == ("hi\n", "")
+    for command in ("describe", "call"):
+        down = toolcrib(command, "dead__echo", cwd=tmp_path)
+        assert down.returncode == 2
+        assert down.stderr.splitlines()[0].startswith("toolcrib: mcp-dead could not be asked: the program")
+        assert down.stderr.splitlines()[1].startswith("toolcrib: `dead__echo` cannot be had now: its server")
+    short = toolcrib("describe", "echo", cwd=tmp_path)
+    assert short.returncode == 0 and "mcp-dead could not be asked" in short.stderr
+    servers["dead"] = {"command": str(tmp_path / "not-there"), "prefix": ""}
+    (tmp_path / "toolcrib.yaml").write_text(json.dumps({"mcpServers": servers}))
+    whose = toolcrib("describe", "good__echo", cwd=tmp_path)
+    assert "mcp-dead could not be asked" in whose.stderr, "a server without a prefix may have any name"
+
+
+@pytest.mark.parametrize("command", [["tokens"], ["search", "x"], ["describe", "x"], ["eval"], ["pins", "list"]])
+@pytest.mark.parametrize("text", ["", "[]", '{"tools": []}'])
+def test_a_file_without_tools_is_no_result_for_any_command(tmp_path: Path, command: list[str], text: str) -> None:
+    path = tmp_path / "tools.json"
+    path.write_text(text)
+    run = toolcrib(*command, "--tools", path)
+    assert (run.returncode, run.stderr) == (2, f"toolcrib: {path}: holds no tools.\n")
+
+
+def test_a_file_of_which_nothing_can_be_used_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "tools.json"
+    path.write_text('{"servers": {}}')
+    run = toolcrib("tokens", "--tools", path)
+    assert run.returncode == 2
+    assert run.stderr.startswith(f"toolcrib: {path}: holds no tool that can be used: the definition has no `name`")
+
+
+ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "ring", "description": "Ring the bell."}]}}
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_the_answer_of_a_server_is_a_file_of_definitions(tmp_path: Path, indent: int | None) -> None:
+    path = tmp_path / "answer.json"
+    path.write_text(json.dumps(ANSWER, indent=indent))
+    assert json.loads(toolcrib("tokens", "--tools", path, "--json").stdout)["n_tools"] == 1
+    assert json.loads(toolcrib("eval", "--tools", path, "--json").stdout)["n_tools"] == 1
+    assert json.loads(toolcrib("describe", "ring", "--tools", path).stdout)["name"] == "ring"
+
+
+@pytest.mark.requirement("X25")
+def test_the_servers_of_a_configuration_are_evaluated_by_the_names_that_a_model_sees(tmp_path: Path) -> None:
+    upstream = Path(__file__).parents[1] / "fakes" / "bad_upstream.py"
+    good = {"command": sys.executable, "args": [str(upstream), "--mode", "ok"]}
+    (tmp_path / "toolcrib.yaml").write_text(json.dumps({"mcpServers": {"one": good}}))
+    lines = ({"query": "returns its message", "relevant": [name]} for name in ("one__echo", "echo"))
+    (tmp_path / "queries.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    run = toolcrib("eval", "--queries", "queries.jsonl", "--retrieval", "lexical", "--json", cwd=tmp_path)
+    found = json.loads(run.stdout)
+    assert (found["n_tools"], found["n_queries"], found["recall@1"]) == (1, 2, 1.0)
+    both = toolcrib("eval", "--tools", "x", "--config", "y", cwd=tmp_path)
+    assert (both.returncode, both.stderr) == (2, "toolcrib: Give --tools or --config, not both.\n")
+
+
+def test_two_ways_of_searching_are_compared_under_their_names(tmp_path: Path) -> None:
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps(ANSWER))
+    shown = toolcrib("eval", "--tools", path, "--compare", "lexical").stdout
+    assert re.search(r"^ +hybrid +lexical +change", shown, re.MULTILINE)

@@ -33,7 +33,7 @@ def test_a_healthy_set_up_is_one_page_and_exit_code_0(home: Path, terminal: Term
     done = terminal.run("doctor")
     assert done.code == 0, done.out + done.err
     assert "good works: 1 tool after" in done.out
-    assert "profile default: 1 stay attached" in done.out
+    assert "profile default: 1 tool stays attached" in done.out
     assert "Searches are hybrid, as configured." in done.out
     assert done.out.endswith("Nothing is wrong.\n")
     assert "\x1b" not in done.out
@@ -66,7 +66,7 @@ def test_what_is_wrong_is_named_with_the_next_step_and_exit_code_1(home: Path, t
     assert wrong[2].startswith("The reranker at 127.0.0.1 does not answer")
     page = terminal.run("doctor")
     assert page.code == 1
-    assert "→ start its command by hand" in page.out
+    assert "→ install it, or give its whole path as `mcpServers.dead.command`" in page.out
     assert page.out.endswith("3 things to put right.\n")
 
 
@@ -146,3 +146,19 @@ def test_a_configuration_that_cannot_be_used_is_one_sentence_and_exit_code_2(
     assert said in done.err
     assert len(done.err.strip().splitlines()) == 1
     assert not done.out
+
+
+def test_commands_that_it_names_can_be_typed_as_they_stand(home: Path, terminal: Terminal) -> None:
+    elsewhere = home / "an elsewhere.json"
+    elsewhere.write_text(json.dumps({"mcpServers": {"good": upstream("ok")}}))
+    page = terminal.run("doctor", "--config", str(elsewhere)).out
+    assert f"`toolcrib pins list --config '{elsewhere}'`, then `toolcrib pins approve --all --config" in page
+    assert f"`toolcrib config show --origin --config '{elsewhere}'`" in page
+    approved = terminal.run("pins", "approve", "--all", "--config", str(elsewhere))
+    assert approved.code == 0
+    configure(home, {"mcpServers": {"good": upstream("ok")}})
+    assert "--config" not in terminal.run("doctor").out
+
+
+def test_without_any_server_there_is_nothing_to_approve(home: Path, terminal: Terminal) -> None:
+    assert not [check for check in terminal.run("doctor", "--json").json["checks"] if check["section"] == "pins"]

@@ -12,8 +12,8 @@ from tests.clients.samples import SAMPLES, Sample
 
 from toolcrib.clients import install as installing
 from toolcrib.clients.files import write_whole
-from toolcrib.clients.jsonc import read_jsonc
 from toolcrib.errors import ConfigError
+from toolcrib.jsonc import read_jsonc
 
 by_client = pytest.mark.parametrize("sample", SAMPLES, ids=[sample.client for sample in SAMPLES])
 

@@ -133,3 +133,22 @@ def test_another_command_line_holds_back_what_was_approved(tmp_path: Path) -> No
         ("tool", "good__echo", "unchanged"),
     ]
     assert "launch configuration" in rows[1]["held_back"]
+
+
+@pytest.mark.requirement("X21")
+def test_what_was_approved_and_cannot_be_asked_for_is_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolcrib.cli.cribs.AUDIT_START_S", 6)
+    script = f'exec "{sys.executable}" "{BAD_UPSTREAM}" --mode "$(cat "{tmp_path}/mode")"'
+    (tmp_path / "toolcrib.yaml").write_text(
+        json.dumps({"mcpServers": {"one": {"command": "sh", "args": ["-c", script]}}})
+    )
+    (tmp_path / "mode").write_text("ok")
+    assert toolcrib("pins", "approve", "--all", cwd=tmp_path).returncode == 0
+    for mode, reason in {"exit_on_init": "it exited", "hang_init": "it did not answer within 6 seconds"}.items():
+        (tmp_path / "mode").write_text(mode)
+        diff = toolcrib("pins", "diff", cwd=tmp_path)
+        assert diff.returncode == 1
+        assert f"mcp-one could not be asked: {reason}" in diff.stdout
+        assert "1 unchanged, 1 not asked" in diff.stdout

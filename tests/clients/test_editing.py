@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from toolcrib.clients.editing import load_data, put_back, replace_servers
-from toolcrib.clients.jsonc import TextError, read_jsonc
 from toolcrib.definitions import JsonObject
+from toolcrib.jsonc import TextError, read_jsonc
 
 ENTRY: JsonObject = {"command": "/bin/toolcrib", "args": ["serve", "--config", '/tmp/a "b".json']}
 

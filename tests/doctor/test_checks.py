@@ -211,3 +211,45 @@ def test_a_client_is_wrong_only_if_the_way_back_is_lost_or_its_file_unreadable()
 def test_the_kernel_is_told_of_and_doing_without_is_no_fault() -> None:
     assert check_kernel(account="compiled kernel in use").text == "Compiled kernel in use."
     assert check_kernel(account="without the compiled kernel: it was not built").state == "ok"
+
+
+@pytest.mark.parametrize(
+    ("error", "step"),
+    [
+        ("the variable TOKEN is not set", "set TOKEN where the gateway or its client is started"),
+        ("the program `uvx` was not found", "install it, or give its whole path as `mcpServers.one.command`"),
+        ("it did not answer within 30 seconds", "`--wait 120`"),
+        ("it exited with code 1", "start its command by hand"),
+        (
+            "it exited with code 1; its last words: ModuleNotFoundError: No module named 'mcp.server.fastmcp'",
+            "`uvx --with 'mcp<2'`",
+        ),
+        (
+            "it exited with code 1; its last words: AttributeError: 'Server' object has no attribute 'list_tools'",
+            "written for version 1 of the MCP SDK",
+        ),
+    ],
+)
+def test_the_next_step_for_a_server_goes_by_the_reason(error: str, step: str) -> None:
+    (check,) = check_servers([ServerState(name="one", tools=0, error=error)])
+    assert step in (check.action or "")
+
+
+@pytest.mark.parametrize(
+    ("error", "step"),
+    [
+        (
+            "it wants other credentials (HTTP 401)",
+            "correct the token in `mcpServers.one.headers`, or set `oauth: true`",
+        ),
+        (
+            "it did not answer within 30 seconds",
+            "look whether it is up, correct `url` or `headers` of `mcpServers.one`",
+        ),
+        ("the variable TOKEN is not set", "set TOKEN where the gateway or its client is started"),
+    ],
+)
+def test_nobody_is_told_to_start_a_server_that_has_an_address(error: str, step: str) -> None:
+    (check,) = check_servers([ServerState(name="one", tools=0, error=error, is_web=True)])
+    assert step in (check.action or "")
+    assert "by hand" not in (check.action or "")

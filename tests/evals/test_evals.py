@@ -9,7 +9,7 @@ import pytest
 from tests.retrieval.documents import document
 
 from toolcrib.evals.compare import changed_queries, compare
-from toolcrib.evals.corpus import CorpusError, Query, read_queries, read_tools, unknown_answers
+from toolcrib.evals.corpus import CorpusError, Query, read_queries, read_tools, unknown_answers, with_keys
 from toolcrib.evals.generate import synthetic_queries
 from toolcrib.evals.metrics import bootstrap_interval, ndcg, recall, reciprocal_rank
 from toolcrib.evals.report import svg_chart, text_comparison, text_report
@@ -121,7 +121,9 @@ def test_an_interval_holds_the_mean_and_is_repeatable():
     [
         ('{"id": "a", "name": "a"}\n{"id": "b"', ":2: is no valid JSON"),
         ('{"id": "a"}', ":1: `name` must be a text"),
-        ("[1]", ":1: a JSON object is expected"),
+        ("[1]", ": entry 1: a JSON object is expected"),
+        ("7", ":1: a JSON object is expected"),
+        ('[{"name": "a"}, {"name": "a"}]', ": entry 2: the id `a` is already in entry 1"),
         ('{"id": "a", "name": "a", "parameters": 7}', ":1: `parameters` must be"),
         ('{"id": "a", "name": "a"}\n\n{"id": "a", "name": "b"}', ":3: the id `a` is already on line 1"),
         ("", ": holds no tools"),
@@ -153,6 +155,44 @@ def test_tools_and_queries_are_read_in_their_shapes(tmp_path: Path):
     assert unknown_answers([first, second], [asked]) == ["gone"]
     with pytest.raises(CorpusError, match="cannot be read"):
         read_queries(tmp_path / "none.jsonl")
+
+
+@pytest.mark.requirement("X25")
+@pytest.mark.parametrize(
+    "definition",
+    [
+        {"name": "send", "description": "Send.", "inputSchema": {"properties": {"to": {"description": "Whom"}}}},
+        {"name": "send", "description": "Send.", "input_schema": {"properties": {"to": {"description": "Whom"}}}},
+        {"name": "send", "description": "Send.", "parameters": {"properties": {"to": {"description": "Whom"}}}},
+        {
+            "type": "function",
+            "function": {
+                "name": "send",
+                "description": "Send.",
+                "parameters": {"properties": {"to": {"description": "Whom"}}},
+            },
+        },
+    ],
+    ids=["mcp", "anthropic", "openai_responses", "openai_chat"],
+)
+@pytest.mark.parametrize("as_list", [False, True])
+def test_tools_are_read_in_every_dialect_with_all_their_words(tmp_path: Path, definition: Any, as_list: bool):
+    path = tmp_path / "tools.json"
+    row = {**definition, "server": "mail"}
+    path.write_text(json.dumps([row] if as_list else row, indent=2 if as_list else None), encoding="utf-8")
+    (tool,) = read_tools(path)
+    assert (tool.key, tool.leaf, tool.toolset, tool.parameters) == ("mail__send", "send", "mail", ("to",))
+    assert (tool.description, tool.nested) == ("Send.", "Whom")
+
+
+@pytest.mark.requirement("X25")
+def test_a_right_answer_may_be_given_by_the_name_that_only_one_tool_has(tmp_path: Path):
+    path = tmp_path / "tools.jsonl"
+    rows = [("a", "send"), ("a", "find"), ("b", "find")]
+    path.write_text("\n".join(json.dumps({"name": name, "server": server}) for server, name in rows))
+    asked = Query(id="1", text="q", relevant=frozenset({"send", "find", "b__find"}))
+    (meant,) = with_keys(read_tools(path), [asked])
+    assert meant.relevant == {"a__send", "find", "b__find"}
 
 
 @pytest.mark.requirement("X25")

@@ -86,6 +86,11 @@ def test_nobody_is_worn_down_by_a_spray_of_questions(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("B9")
+def test_arguments_are_shown_without_blanks_that_would_take_the_place_of_what_counts(tmp_path: Path) -> None:
+    shown = ApprovalDesk(tmp_path / "desk").ask(asked(paths=["/a", "/b"], where={"ort": "Straße"})).arguments
+    assert shown == '{"paths": ["/a", "/b"], "where": {"ort": "Straße"}}'
+
+
 def test_what_could_mislead_a_reader_is_written_out_and_long_arguments_are_cut(tmp_path: Path) -> None:
     shown = ApprovalDesk(tmp_path / "desk").ask(asked(text="a\u202eb" + "x" * 5_000)).arguments
     assert "\u202e" not in shown

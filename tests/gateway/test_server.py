@@ -57,6 +57,26 @@ async def test_searching_asks_no_server_and_a_bridged_call_asks_one_once(modern:
     assert answer["result"]["vendorField"] == {"kept": True}
 
 
+@BOTH
+@pytest.mark.requirement("X2", "X17")
+async def test_a_first_search_waits_for_servers_that_are_still_starting(modern: bool):
+    up = asyncio.Event()
+
+    async def list_late(params: object) -> dict[str, Any]:
+        await up.wait()
+        return {"tools": [tool("echo", "Repeats a text.")]}
+
+    source = MemoryServer(tools__list=list_late).source("one")
+    async with gateway_client(source, modern=modern, settings=ON) as client:
+        search = asyncio.ensure_future(client.call("tool_search", {"query": "repeat a text"}))
+        describe = asyncio.ensure_future(client.call("tool_describe", {"name": "one__echo"}))
+        await eventually(lambda: len(client.server._running) == 2)
+        up.set()
+        found, described = str(await search), str(await describe)
+    assert "one__echo" in found and "abstained" not in found
+    assert "Repeats a text." in described
+
+
 @pytest.mark.requirement("A11", "G1")
 async def test_a_server_gets_what_was_checked_and_nothing_else_of_the_client():
     server = MemoryServer()

@@ -170,7 +170,7 @@ def test_noise_is_logged_up_to_a_rate_and_cannot_forge_lines(caplog: pytest.LogC
     assert "\\x1b[31mred\\x0dfake" in caplog.text
     now = 61.0
     noise.take(b"again")
-    assert noise.last == "again"
+    assert noise.tail[-1] == "again"
 
 
 def test_an_answer_is_built_around_bytes_that_are_not_parsed():

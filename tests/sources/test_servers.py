@@ -1,9 +1,12 @@
 """From an entry of `mcpServers` to what a server is started with."""
 
+from typing import Any
+
 import pytest
 
+from toolcrib.config import build_settings
 from toolcrib.errors import SourceUnavailable
-from toolcrib.sources.servers import resolve
+from toolcrib.sources.servers import open_servers, resolve
 
 
 def test_a_reference_becomes_the_value_of_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,3 +25,26 @@ def test_a_variable_that_nobody_set_is_missing_also_when_a_client_passes_on_its_
         monkeypatch.setenv("MY_KEY", value)
     with pytest.raises(SourceUnavailable, match="MY_KEY is not set"):
         resolve("${MY_KEY}")
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"url": "https://${TENANT}.example.com/mcp"}, "`url` has the variable TENANT inside a longer value"),
+        (
+            {"url": "http://127.0.0.1:9/mcp", "headers": {"X-Key": "Token ${MY_KEY}"}},
+            "`X-Key` has the variable MY_KEY inside a longer value",
+        ),
+        ({"url": "127.0.0.1:9/mcp"}, "the address does not begin with https://"),
+        ({"url": "https:///mcp"}, "the address names no host"),
+        ({"url": "ftp://127.0.0.1/mcp"}, "the address does not begin with https://"),
+    ],
+)
+async def test_an_address_that_cannot_be_meant_so_is_not_asked(entry: dict[str, Any], said: str):
+    (source,) = open_servers(build_settings({"mcpServers": {"one": entry}}))
+    await source.start()
+    try:
+        await source.settled.wait()
+        assert said in (source.snapshot()[0].unavailable or "")
+    finally:
+        await source.close()

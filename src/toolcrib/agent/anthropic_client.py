@@ -11,7 +11,7 @@ import anthropic
 import httpx2
 from anthropic import AsyncAnthropic
 
-from toolcrib.agent.models import Reply, TakeText, Usage, notice_text, told_window
+from toolcrib.agent.models import Reply, TakeText, Usage, notice_text, told_window, unreachable
 from toolcrib.definitions import DialectName, Json, JsonObject
 from toolcrib.errors import ModelError, ModelRefused
 from toolcrib.settings import AgentSettings
@@ -100,4 +100,4 @@ def _model_error(error: Exception) -> ModelError:
         told = inner.get("message") if isinstance(inner, dict) else error.message  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         text = f"The endpoint answered {error.status_code}: {' '.join(str(told).split())[:500]}"  # pyright: ignore[reportUnknownArgumentType]
         return ModelRefused(text) if error.status_code in {400, 404, 422} else ModelError(text)
-    return ModelError(f"The endpoint cannot be used: {' '.join(str(error).split())[:300] or type(error).__name__}.")
+    return ModelError(unreachable(error))

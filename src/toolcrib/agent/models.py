@@ -114,6 +114,15 @@ def notice_text(notice: str) -> str:
     return f"[notice from the host: {notice}]"
 
 
+def unreachable(error: Exception) -> str:
+    """One sentence about an endpoint that could not be asked: which one, and what lies below the SDK's own words."""
+    url = getattr(getattr(error, "request", None), "url", None)
+    place = f" {url.scheme}://{url.netloc.decode()}" if url is not None and url.scheme else ""
+    said = [" ".join(str(each).split()).rstrip(".") for each in (error, error.__cause__) if each is not None]
+    words = ": ".join(dict.fromkeys(filter(None, said)))[:300]
+    return f"The endpoint{place} cannot be used: {words or type(error).__name__}."
+
+
 def window_of(name: str, *, configured: int | None = None, told: int | None = None) -> int | None:
     """The window to judge by: what the operator says, else what the endpoint says, else our table (S14)."""
     if configured or told:

@@ -11,7 +11,7 @@ import httpx2
 import openai
 from openai import AsyncOpenAI
 
-from toolcrib.agent.models import Reply, TakeText, Usage, notice_text, told_window
+from toolcrib.agent.models import Reply, TakeText, Usage, notice_text, told_window, unreachable
 from toolcrib.definitions import DialectName, Json, JsonObject
 from toolcrib.errors import ModelError, ModelRefused
 from toolcrib.settings import AgentSettings
@@ -198,7 +198,7 @@ def _model_error(error: Exception) -> ModelError:
     if isinstance(error, openai.APIStatusError):
         text = f"The endpoint answered {error.status_code}: {_told(error)}"
         return ModelRefused(text) if error.status_code in _REFUSALS else ModelError(text)
-    return ModelError(f"The endpoint cannot be used: {' '.join(str(error).split())[:300] or type(error).__name__}.")
+    return ModelError(unreachable(error))
 
 
 def _told(error: openai.APIStatusError) -> str:

@@ -1,5 +1,8 @@
 """The commands, put together. Each one imports what it needs when it runs, so that `--help` stays fast."""
 
+import inspect
+from typing import Annotated
+
 import typer
 
 from toolcrib.cli import (
@@ -33,6 +36,7 @@ def build_app() -> typer.Typer:
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+    app.callback()(_root)
     app.command("audit", short_help="What the servers of your clients cost per turn.")(
         audit.build_command(audit.start_servers)
     )
@@ -53,4 +57,29 @@ def build_app() -> typer.Typer:
     app.command("chat", short_help="The reference agent in the terminal.")(chat.chat)
     app.command("run", short_help="One unattended turn, narrow and recorded.")(run.run)
     app.command("version", short_help="The version.")(version.version)
+    _keep_examples(app)
     return app
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        version.version()
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    """Options of the command itself, without any of its commands."""
+
+
+def _keep_examples(app: typer.Typer) -> None:
+    """Puts every example on a line of its own that is not wrapped: what is shown can be copied."""
+    for command in app.registered_commands:
+        words = inspect.cleandoc((command.callback and command.callback.__doc__) or "")
+        command.help = words.replace("\n\nExample: ", "\n\n\b\nExample:\n  ")
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            _keep_examples(group.typer_instance)

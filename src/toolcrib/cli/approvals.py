@@ -18,9 +18,9 @@ Number = Annotated[str, typer.Argument(metavar="ID", help="The id that the refus
 def build_app() -> typer.Typer:
     """The three commands."""
     app = typer.Typer(help="Calls that wait for your agreement.", no_args_is_help=True, pretty_exceptions_enable=False)
-    app.command("list")(list_waiting)
-    app.command("grant")(grant)
-    app.command("refuse")(refuse)
+    app.command("list", short_help="The calls that wait, and whose they are.")(list_waiting)
+    app.command("grant", short_help="Agree to one call, as it stands.")(grant)
+    app.command("refuse", short_help="Take a call off the list.")(refuse)
     return app
 
 

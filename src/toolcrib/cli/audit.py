@@ -31,11 +31,13 @@ def build_command(starter: Starter) -> Callable[..., None]:
 
     def audit(
         config: Annotated[
-            list[Path] | None, typer.Option(help="File that names servers, of any client; repeatable.")
+            list[Path] | None, typer.Option(metavar="FILE", help="File that names servers, of any client; repeatable.")
         ] = None,
-        context: Annotated[int | None, typer.Option(min=1, help="Context window of the model, in tokens.")] = None,
+        context: Annotated[
+            int | None, typer.Option(metavar="N", min=1, help="Context window of the model, in tokens.")
+        ] = None,
         yes: Annotated[bool, typer.Option("--yes", "-y", help="Start the servers without asking.")] = False,
-        svg: Annotated[Path | None, typer.Option(help="Also write the picture to this file.")] = None,
+        svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the picture to this file.")] = None,
         json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     ) -> None:
         """Starts the MCP servers that your clients have, and shows what their tools cost per turn.
@@ -142,7 +144,7 @@ def start_all(starter: Starter, gathered: "Gathered", *, quiet: bool) -> "dict[s
 
     # What goes wrong is in the report, once and with its reason.
     logging.getLogger("toolcrib").addHandler(logging.NullHandler())
-    with starting_bar(len(gathered.entries), quiet=quiet) as heard:
+    with starting_bar([*gathered.entries], quiet=quiet) as heard:
         answers = starter(gathered.entries, done=heard)
     listed: dict[str, Listed] = {}
     for name in gathered.entries:

@@ -1,17 +1,28 @@
 """`toolcrib call`: runs one tool, through the same stages as a model's call."""
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolcrib.cli.output import print_json
 
+if TYPE_CHECKING:
+    from toolcrib.crib import Crib
+    from toolcrib.definitions import JsonObject, Result
+
+_SUCH = '\'{"timezone": "UTC"}\''
+
 
 def call(
     name: Annotated[str, typer.Argument(help="The tool.")],
-    arguments: Annotated[str, typer.Argument(help="Its arguments as a JSON object.")] = "{}",
-    config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
+    arguments: Annotated[
+        str, typer.Argument(help="Its arguments as a JSON object; `-` reads it from standard input.")
+    ] = "{}",
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Configuration file; without it, toolcrib.yaml here.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
 ) -> None:
     """Runs one tool and prints its result; exit code 1 if the call failed.
@@ -26,19 +37,42 @@ def call(
     from toolcrib.dialects.mcp import write_result
     from toolcrib.errors import ConfigError, ToolNotAvailable
 
+    text = sys.stdin.read() if arguments == "-" else arguments
     try:
-        given = orjson.loads(arguments)
+        given = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise ConfigError(f"The arguments are no valid JSON: {error}.") from None
+        raise ConfigError(f"The arguments are no valid JSON, such as {_SUCH}: {error}.") from None
     if not isinstance(given, dict):
-        raise ConfigError('The arguments must be a JSON object, such as \'{"timezone": "UTC"}\'.')
-    crib = open_crib(tools=None, config=config)
-    result = use_crib(crib, lambda crib: crib.session().call(name, arguments))
-    if result.code == ToolNotAvailable.code:
-        raise unknown_tool(name, result.text)
+        raise ConfigError(f"The arguments must be a JSON object, such as {_SUCH}.")
+    crib = open_crib(tools=None, config=config, tool=name)
+
+    async def run(crib: "Crib") -> "Result":
+        result = await crib.session().call(name, text)
+        if result.code == ToolNotAvailable.code:
+            raise unknown_tool(name, result.text, crib)
+        return result
+
+    result = use_crib(crib, run)
     if json:
         print_json(write_result(ModelCall(id="caller", name=name, arguments=None), result))
     else:
-        typer.echo(result.text)
+        _show(result)
     if result.is_error:
         raise typer.Exit(1)
+
+
+def _show(result: "Result") -> None:
+    """The text of a result, and a word about what is no text. A terminal is given nothing to obey."""
+    from toolcrib.terminal import disarm
+
+    others = [f"[{_name(block)}: --json has it]" for block in result.content if block.get("type") != "text"]
+    shown = "\n".join(filter(None, (result.text, *others)))
+    sys.stdout.write(f"{disarm(shown) if sys.stdout.isatty() else shown}\n")
+
+
+def _name(block: "JsonObject") -> str:
+    """What a block is, by its kind and what else it says of itself."""
+    inner = block.get("resource")
+    says = inner if isinstance(inner, dict) else block
+    about = (says.get("uri"), says.get("mimeType"))
+    return ", ".join(str(part) for part in (block.get("type", "unknown"), *about) if part)

@@ -30,12 +30,17 @@ def load_catalog(path: Path, *, settings: Settings | None = None, lock: Path | N
     for definition in read_definitions(path):
         server = definition.pop("server", None)
         servers.setdefault(server if isinstance(server, str) and server else "", []).append(definition)
+    if not servers:
+        raise ConfigError(f"{path}: holds no tools.")
     toolsets = tuple(
         freeze_toolset(f"mcp-{name}", definitions, origin="mcp")
         if name
         else freeze_toolset(DEFAULT_TOOLSET, definitions, origin="mcp", prefix="")
         for name, definitions in servers.items()
     )
+    if not any(toolset.tools for toolset in toolsets):
+        reason = toolsets[0].skipped[0].reason
+        raise ConfigError(f"{path}: holds no tool that can be used: {reason.rstrip('.')}.")
     return Crib(
         ListedToolsets(str(path), toolsets), settings=settings or Settings(pins="off", screening="off"), lock=lock
     )

@@ -19,13 +19,17 @@ RevealOption = Literal["auto", "bridge", "native"]
 
 def chat(
     prompt: Annotated[str | None, typer.Argument(help="One turn; without it, a conversation.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
-    model: Annotated[str | None, typer.Option(help="Model name at the endpoint.")] = None,
-    endpoint: Annotated[str | None, typer.Option(help="Base address of the endpoint.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Configuration file; without it, toolcrib.yaml here.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="Model name at the endpoint.")] = None,
+    endpoint: Annotated[str | None, typer.Option(metavar="URL", help="Base address of the endpoint.")] = None,
     api: Annotated[Api | None, typer.Option(help="Wire format of the endpoint.")] = None,
-    context: Annotated[int | None, typer.Option(min=1, help="Context window of the model, in tokens.")] = None,
+    context: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Context window of the model, in tokens.")
+    ] = None,
     reveal: Annotated[RevealOption | None, typer.Option(help="How deferred tools reach the model.")] = None,
-    workdir: Annotated[Path | None, typer.Option(help="Directory that the tools work in.")] = None,
+    workdir: Annotated[Path | None, typer.Option(metavar="DIR", help="Directory that the tools work in.")] = None,
 ) -> None:
     """Talks to a model that has the core tools on its bench and everything else in the crib.
 

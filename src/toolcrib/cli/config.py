@@ -29,7 +29,7 @@ def build_app() -> typer.Typer:
     """The group of commands about configuration."""
     app = typer.Typer(help="Shows the configuration.", no_args_is_help=True, rich_markup_mode=None)
     app.callback()(_group)
-    app.command("show")(show)
+    app.command("show", short_help="Every setting with its value in force.")(show)
     return app
 
 
@@ -38,7 +38,9 @@ def _group() -> None:
 
 
 def show(
-    config: Annotated[Path | None, typer.Option(help="Configuration file; without it, toolcrib.yaml here.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Configuration file; without it, toolcrib.yaml here.")
+    ] = None,
     origin: Annotated[bool, typer.Option("--origin", help="Say where each value came from.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -1,8 +1,7 @@
 """The crib that a command works on: a file of definitions, or the sources of a configuration file."""
 
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,8 +12,8 @@ from toolcrib.crib import Crib
 from toolcrib.definitions import Json
 from toolcrib.errors import ConfigError
 from toolcrib.intake.pins import LOCK_NAME
-from toolcrib.limits import CONNECT_S
-from toolcrib.sources.base import Settling
+from toolcrib.limits import AUDIT_START_S
+from toolcrib.sources.base import Settling, Source
 
 T = TypeVar("T")
 
@@ -22,9 +21,17 @@ DEFAULT_CONFIG = "toolcrib.yaml"
 
 
 def open_crib(
-    *, tools: Path | None, config: Path | None, flags: Mapping[str, Json] | None = None, lock: Path | None = None
+    *,
+    tools: Path | None,
+    config: Path | None,
+    flags: Mapping[str, Json] | None = None,
+    lock: Path | None = None,
+    tool: str | None = None,
 ) -> Crib:
-    """The crib of `--tools` or `--config`; without either, of `toolcrib.yaml` here. Raises `ConfigError`."""
+    """The crib of `--tools` or `--config`; without either, of `toolcrib.yaml` here. Raises `ConfigError`.
+
+    With the full name of a `tool`, the servers that cannot have it are left out: nobody waits for them.
+    """
     if tools is not None and config is not None:
         raise ConfigError("Give --tools or --config, not both.")
     path = config or (Path(DEFAULT_CONFIG) if tools is None and Path(DEFAULT_CONFIG).exists() else None)
@@ -36,7 +43,19 @@ def open_crib(
     sources = open_sources(settings)
     if not sources:
         raise ConfigError(f"{path}: names no tools: give it `mcpServers` or `python` (docs/configuration.md).")
-    return Crib(*sources, settings=settings, lock=lock or path.parent / (settings.lock or LOCK_NAME))
+    chosen = sources if tool is None else _those_with(tool, sources)
+    return Crib(*chosen, settings=settings, lock=lock or path.parent / (settings.lock or LOCK_NAME))
+
+
+def _those_with(tool: str, sources: Sequence[Source]) -> Sequence[Source]:
+    """The sources that a name can come from: if its prefix is that of one server, no other server."""
+    from toolcrib.sources.mcp_source import McpSource
+
+    servers = [source for source in sources if isinstance(source, McpSource)]
+    owners = [source for source in servers if tool.startswith(f"{source.prefix}__")]
+    if len(owners) != 1 or not all(source.prefix for source in servers):
+        return sources
+    return [source for source in sources if source in owners or source not in servers]
 
 
 def use_crib(crib: Crib, work: Callable[[Crib], Awaitable[T]]) -> T:
@@ -52,24 +71,35 @@ def use_crib(crib: Crib, work: Callable[[Crib], Awaitable[T]]) -> T:
 
     async def run() -> T:
         async with crib:
-            waiting = [(source.name, source) for source in crib.sources if isinstance(source, Settling)]
-            with starting_bar(len(waiting), quiet=False) as heard:
-                await asyncio.gather(*(_settle(name, source, heard) for name, source in waiting))
-            for toolset in crib.inventory.toolsets:
-                if toolset.unavailable:
-                    sys.stderr.write(f"toolcrib: {toolset.name} could not be asked: {toolset.unavailable}\n")
+            for name, reason in (await settle(crib)).items():
+                sys.stderr.write(f"toolcrib: {name} could not be asked: {reason}\n")
             return await work(crib)
 
     return asyncio.run(run())
 
 
-async def _settle(name: str, source: Settling, heard: Callable[[str], None]) -> None:
+async def settle(crib: Crib) -> dict[str, str]:
+    """Waits for the servers of a started crib, with a bar on the terminal; who could not be asked, and why."""
     import asyncio
 
-    with suppress(TimeoutError):
-        async with asyncio.timeout(CONNECT_S):
+    waiting = {source.name: source for source in crib.sources if isinstance(source, Settling)}
+    with starting_bar([*waiting], quiet=False) as heard:
+
+        async def one(name: str, source: Settling) -> None:
             await source.settled.wait()
-    heard(name)
+            heard(name)
+
+        tasks = [asyncio.ensure_future(one(name, source)) for name, source in waiting.items()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=AUDIT_START_S)
+        for task in tasks:
+            task.cancel()
+    silent = f"it did not answer within {AUDIT_START_S:g} seconds"
+    reasons = {name: silent for name, source in waiting.items() if not source.settled.is_set()}
+    reasons.update(
+        (offer.toolset.name, offer.toolset.unavailable) for offer in crib.offers if offer.toolset.unavailable
+    )
+    return reasons
 
 
 def _made_by_install() -> str:

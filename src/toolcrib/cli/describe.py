@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 def describe(
     name: Annotated[str, typer.Argument(help="Full or short name of the tool.")],
-    tools: Annotated[Path | None, typer.Option(help="File of definitions.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
+    tools: Annotated[Path | None, typer.Option(metavar="FILE", help="File of definitions.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Configuration file; without it, toolcrib.yaml here.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, as a pipe gets it anyway.")] = False,
 ) -> None:
     """Prints the name, description and JSON Schema of one tool.
@@ -31,12 +33,12 @@ def describe(
     from toolcrib.errors import CallError
 
     async def find(crib: "Crib") -> "JsonObject":
-        return crib.session().describe(name)
+        try:
+            return crib.session().describe(name)
+        except CallError as error:
+            raise unknown_tool(name, error.message, crib) from None
 
-    try:
-        found = use_crib(open_crib(tools=tools, config=config), find)
-    except CallError as error:
-        raise unknown_tool(name, error.message) from None
+    found = use_crib(open_crib(tools=tools, config=config, tool=name), find)
     if json or not sys.stdout.isatty():
         print_json(found)
     else:
@@ -57,10 +59,13 @@ def _show(found: "JsonObject", console: "Console") -> None:
     print_json(found.get("parameters"))
 
 
-def unknown_tool(name: str, answer: str) -> "ConfigError":
+def unknown_tool(name: str, answer: str, crib: "Crib") -> "ConfigError":
     """The error of a name that is no tool, with the nearest if the answer for a model has one."""
     from toolcrib.errors import ConfigError
 
+    for toolset in crib.inventory.toolsets:
+        if toolset.unavailable and toolset.prefix and name.startswith(f"{toolset.prefix}__"):
+            return ConfigError(f"`{name}` cannot be had now: its server is the one that could not be asked.")
     meant = re.search(r"Did you mean (`[^?]*)\?", answer)
     hint = f"did you mean {meant[1]}?" if meant else "`toolcrib search` finds what there is."
     return ConfigError(f"There is no tool `{name}`: {hint}")

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
 
 def doctor(
     config: Annotated[
-        Path | None, typer.Option(help="Configuration file; without it, toolcrib.yaml here, or what install made.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Configuration file; without it, toolcrib.yaml here, or what install made."),
     ] = None,
     context: Annotated[
-        int | None, typer.Option(min=1, help="Context window of the model, in tokens; else what the profiles say.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Context window of the model, in tokens; else what the profiles say."),
     ] = None,
-    wait: Annotated[float, typer.Option(min=0.1, help="Seconds that a server may take to answer.")] = DOCTOR_START_S,
+    wait: Annotated[
+        float, typer.Option(metavar="N", min=0.1, help="Seconds that a server may take to answer.")
+    ] = DOCTOR_START_S,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Checks the configuration, every server, the gate, the search, pins and clients; exit code 1 if one is wrong.
@@ -69,7 +73,12 @@ def _examine_all(
     if paths == [None]:
         paths = [*gateway_files(FAMILIES, around)] or [None]
     configurations = [(path, load_settings(path)) for path in paths]
-    enabled = sum(not entry.disabled for _, loaded in configurations for entry in loaded.settings.mcpServers.values())
+    enabled = [
+        f"mcp-{name}"
+        for _, loaded in configurations
+        for name, entry in loaded.settings.mcpServers.items()
+        if not entry.disabled
+    ]
     found: list[tuple[Path | None, Diagnosis]] = []
     with starting_bar(enabled, quiet=quiet) as heard:
         for number, (path, loaded) in enumerate(configurations, 1):

@@ -11,6 +11,7 @@ from toolcrib.cli.output import print_json, write_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from toolcrib.crib import Crib
     from toolcrib.definitions import Json
     from toolcrib.evals.corpus import Query
     from toolcrib.evals.run import Evaluation
@@ -23,9 +24,17 @@ _TIERS: "dict[Other, SemanticTier]" = {"lexical": "off", "hybrid": "static", "on
 
 
 def evaluate(
-    tools: Annotated[Path, typer.Option(help="One tool per line: id, name, description, parameters, server.")],
+    tools: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="One tool per line: id, name, description, parameters, server; any dialect."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Configuration file, instead of --tools; without both, toolcrib.yaml here."),
+    ] = None,
     queries: Annotated[
-        Path | None, typer.Option(help="One query per line: id, query, relevant, category. Made up if not given.")
+        Path | None,
+        typer.Option(metavar="FILE", help="One query per line: id, query, relevant, category. Made up if not given."),
     ] = None,
     retrieval: Annotated[Retrieval, typer.Option(help="How to search.")] = "hybrid",
     semantic: Annotated[
@@ -34,12 +43,20 @@ def evaluate(
     compare: Annotated[
         Other | None, typer.Option(help="Another way of searching, on the same queries; `hybrid` is with `static`.")
     ] = None,
-    min_recall1: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this recall@1.")] = None,
-    min_recall5: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this recall@5.")] = None,
-    min_recall10: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this recall@10.")] = None,
-    min_mrr: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this MRR.")] = None,
-    min_ndcg10: Annotated[float | None, typer.Option(min=0, max=1, help="Fail below this NDCG@10.")] = None,
-    chart: Annotated[Path | None, typer.Option(help="Write a chart (SVG) here.")] = None,
+    min_recall1: Annotated[
+        float | None, typer.Option(metavar="X", min=0, max=1, help="Fail below this recall@1.")
+    ] = None,
+    min_recall5: Annotated[
+        float | None, typer.Option(metavar="X", min=0, max=1, help="Fail below this recall@5.")
+    ] = None,
+    min_recall10: Annotated[
+        float | None, typer.Option(metavar="X", min=0, max=1, help="Fail below this recall@10.")
+    ] = None,
+    min_mrr: Annotated[float | None, typer.Option(metavar="X", min=0, max=1, help="Fail below this MRR.")] = None,
+    min_ndcg10: Annotated[
+        float | None, typer.Option(metavar="X", min=0, max=1, help="Fail below this NDCG@10.")
+    ] = None,
+    chart: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a chart (SVG) here.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measures how well tools are found: recall, MRR, NDCG, abstention and latency.
@@ -52,7 +69,7 @@ def evaluate(
     from toolcrib.evals.compare import compare as compare_runs
     from toolcrib.evals.run import unmet
 
-    documents, asked = _read(tools, queries)
+    documents, asked = _read(tools, config, queries)
     run = _run(documents, asked, retrieval, semantic)
     other = _run(documents, asked, "hybrid", _TIERS[compare]) if compare else None
     summary = run.summary()
@@ -71,7 +88,7 @@ def evaluate(
         )
         typer.echo(report.text_report(run))
         if other:
-            typer.echo(report.text_comparison(compare_runs(run, other)))
+            typer.echo(report.text_comparison(compare_runs(run, other), (run.retrieval, other.retrieval)))
     minimums = {
         "recall@1": min_recall1,
         "recall@5": min_recall5,
@@ -86,21 +103,40 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def _read(tools: Path, queries: Path | None) -> "tuple[Sequence[Document], Sequence[Query]]":
+def _read(
+    tools: Path | None, config: Path | None, queries: Path | None
+) -> "tuple[Sequence[Document], Sequence[Query]]":
     from toolcrib.errors import ConfigError
-    from toolcrib.evals.corpus import read_queries, read_tools, unknown_answers
+    from toolcrib.evals.corpus import read_queries, read_tools, unknown_answers, with_keys
     from toolcrib.evals.generate import synthetic_queries
 
-    documents = read_tools(tools)
+    if tools is not None and config is not None:
+        raise ConfigError("Give --tools or --config, not both.")
+    documents = read_tools(tools) if tools is not None else _of_servers(config)
     if queries is None:
         return documents, synthetic_queries(documents)
-    asked = read_queries(queries)
+    asked = with_keys(documents, read_queries(queries))
     unknown = unknown_answers(documents, asked)
     if unknown:
-        raise ConfigError(
-            f"{queries}: {len(unknown)} right answers are no tools of {tools}, the first is `{unknown[0]}`."
-        )
+        count = "1 right answer is no tool" if len(unknown) == 1 else f"{len(unknown)} right answers are no tools"
+        raise ConfigError(f"{queries}: {count} of {tools or 'the servers'}, the first is `{unknown[0]}`.")
     return documents, asked
+
+
+def _of_servers(config: Path | None) -> "Sequence[Document]":
+    """The tools of a configuration as a session searches them, aliases included; their names are their ids."""
+    from toolcrib.cli.cribs import open_crib, use_crib
+    from toolcrib.errors import ConfigError
+    from toolcrib.retrieval.documents import documents_of
+
+    async def take(crib: "Crib") -> "Sequence[Document]":
+        aliases = crib.settings.tools.aliases
+        return [found for toolset in crib.session().catalog.toolsets for found in documents_of(toolset, aliases)]
+
+    documents = use_crib(open_crib(tools=None, config=config), take)
+    if not documents:
+        raise ConfigError("No server has a tool that can be searched: `toolcrib doctor` says more.")
+    return documents
 
 
 def _run(

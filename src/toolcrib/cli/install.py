@@ -28,7 +28,9 @@ def install(
     context: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Context window of the client's model, in tokens; else what its file says, or 200000."
+            metavar="N",
+            min=1,
+            help="Context window of the client's model, in tokens; else what its file says, or 200000.",
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change and write nothing.")] = False,

@@ -14,9 +14,15 @@ if TYPE_CHECKING:
 
 
 def learn(
-    activity: Annotated[Path | None, typer.Option(help="File of the feed; without it, `activity.file` as set.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file; without it, toolcrib.yaml here.")] = None,
-    min_sessions: Annotated[int, typer.Option(min=1, help="Sessions in which a word must have led to a tool.")] = 2,
+    activity: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File of the feed; without it, `activity.file` as set.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Configuration file; without it, toolcrib.yaml here.")
+    ] = None,
+    min_sessions: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Sessions in which a word must have led to a tool.")
+    ] = 2,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Proposes aliases from searches that ended in a call, as YAML to take over by hand; changes nothing.

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,9 +19,15 @@ if TYPE_CHECKING:
     from toolcrib.intake.findings import Finding
     from toolcrib.intake.pins import Drift, Offer
 
-Tools = Annotated[Path | None, typer.Option(help="File of definitions, instead of the configured sources.")]
-Config = Annotated[Path | None, typer.Option(help="Configuration file.")]
-LockFile = Annotated[Path | None, typer.Option("--lock", help="Lock file; toolcrib.lock beside the configuration.")]
+Tools = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="File of definitions, instead of the configured sources.")
+]
+Config = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Configuration file; without it, toolcrib.yaml here.")
+]
+LockFile = Annotated[
+    Path | None, typer.Option("--lock", metavar="FILE", help="Lock file; toolcrib.lock beside the configuration.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _MARKS = {"unchanged": " ", "changed": "~", "new": "+", "removed": "-"}
@@ -34,9 +40,9 @@ def build_pins() -> typer.Typer:
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    group.command("list")(list_pins)
-    group.command("diff")(diff_pins)
-    group.command("approve")(approve_pins)
+    group.command("list", short_help="Every tool, and how it stands to the lock file.")(list_pins)
+    group.command("diff", short_help="What differs from the lock file.")(diff_pins)
+    group.command("approve", short_help="Approve definitions as they are now.")(approve_pins)
     return group
 
 
@@ -70,7 +76,7 @@ def list_pins(tools: Tools = None, config: Config = None, lock: LockFile = None,
 
 
 def diff_pins(tools: Tools = None, config: Config = None, lock: LockFile = None, json: AsJson = False) -> None:
-    """Shows what differs from the lock file; exit code 1 if anything does.
+    """Shows what differs from the lock file; exit code 1 if anything does, or if approved tools could not be asked for.
 
     Example: toolcrib pins diff --config toolcrib.yaml || echo "definitions changed"
     """
@@ -89,12 +95,14 @@ def diff_pins(tools: Tools = None, config: Config = None, lock: LockFile = None,
             if drift.state in {"new", "changed"} and text:
                 console.print(f"    now: {text}", markup=False)
         _conclude(console, state)
-    if differing:
+    if differing or state.unseen():
         raise typer.Exit(1)
 
 
 def approve_pins(
-    names: Annotated[list[str] | None, typer.Argument(help="Tools, toolsets or sources to approve.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Tools, toolsets or sources to approve.")
+    ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Approve whatever differs, except tools with hard findings.")
     ] = False,
@@ -103,13 +111,9 @@ def approve_pins(
     lock: LockFile = None,
     json: AsJson = False,
 ) -> None:
-    r"""Writes the definitions as they are now into the lock file. Look at `pins diff` first.
+    """Writes the definitions as they are now into the lock file. Look at `pins diff` first.
 
-    \b
-    Examples:
-      toolcrib pins approve github__create_issue
-      toolcrib pins approve mcp-github
-      toolcrib pins approve --all
+    Example: toolcrib pins approve github__create_issue mcp-time
     """
     from toolcrib.errors import ConfigError
     from toolcrib.intake.pins import approve, write_lock
@@ -176,15 +180,10 @@ class _State:
 
     async def _look(self) -> None:
         """Starts the servers, takes down what they offer, and ends them."""
-        import asyncio
-
-        from toolcrib.limits import CONNECT_S
-        from toolcrib.sources.mcp_source import McpSource
+        from toolcrib.cli.cribs import settle
 
         async with self.crib as crib:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(CONNECT_S):
-                    await asyncio.gather(*(item.settled.wait() for item in crib.sources if isinstance(item, McpSource)))
+            self.unasked: Mapping[str, str] = await settle(crib)
             self.offers: Sequence[Offer] = crib.offers
             self.held_back: Sequence[HeldBack] = crib.held_back
 
@@ -194,11 +193,12 @@ class _State:
 
     def problems(self) -> list[str]:
         """Sources that could not be asked, and why."""
-        return [
-            f"{offer.toolset.name} could not be asked: {offer.toolset.unavailable}"
-            for offer in self.offers
-            if offer.toolset.unavailable
-        ]
+        return [f"{name} could not be asked: {reason}" for name, reason in self.unasked.items()]
+
+    def unseen(self) -> int:
+        """Approved tools that nobody could look at."""
+        seen = {(drift.toolset, drift.name) for drift in self.drifts}
+        return sum((toolset, name) not in seen for toolset in self.unasked for name in self.lock.pins_of(toolset))
 
     def named(self, names: Sequence[str]) -> list["Drift"]:
         """The drifts that these names mean. Raises `ConfigError`."""
@@ -238,6 +238,7 @@ class _State:
     def summary(self) -> str:
         """One line about all of it."""
         counts = {state: sum(drift.state == state for drift in self.drifts) for state in _MARKS}
+        counts["not asked"] = self.unseen()
         told = ", ".join(f"{count} {state}" for state, count in counts.items() if count) or "nothing to pin"
         return f"{self.path}{'' if self.exists else ' (does not exist yet)'}: {told}"
 

@@ -1,7 +1,7 @@
 """A bar on the terminal while something takes its time; nothing in a pipe."""
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -9,19 +9,35 @@ if TYPE_CHECKING:
     from toolcrib.retrieval.encoder_fill import FillState, VectorFill
 
 
+_NAMED = 3
+
+
 @contextmanager
-def starting_bar(total: int, *, quiet: bool) -> Generator[Callable[[str], None]]:
+def starting_bar(names: Sequence[str], *, quiet: bool) -> Generator[Callable[[str], None]]:
     """Shows a bar on standard error until the block ends; call what it gives with the name of each that came in."""
-    if quiet or not total or not sys.stderr.isatty():
+    if quiet or not names or not sys.stderr.isatty():
         yield lambda name: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+    left = list(names)
     columns = (TextColumn("starting servers"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(*columns, transient=True, console=Console(stderr=True, highlight=False)) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda name: bar.update(task, advance=1, description=name)
+        task = bar.add_task(waited_for(left), total=len(names))
+
+        def heard(name: str) -> None:
+            if name in left:
+                left.remove(name)
+            bar.update(task, advance=1, description=waited_for(left))
+
+        yield heard
+
+
+def waited_for(names: Sequence[str]) -> str:
+    """Who keeps us waiting: whoever sees that for a minute wants to know."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"waiting for {', '.join(names[:_NAMED])}{more}" if names else ""
 
 
 def wait_for_vectors(fill: "VectorFill", *, seconds: float = float("inf")) -> "FillState":

@@ -12,21 +12,28 @@ from toolcrib.cli.output import open_console, print_json, write_file
 
 
 def run(
-    task: Annotated[Path, typer.Option(help="File that holds the task, in words.")],
-    config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
+    task: Annotated[Path, typer.Option(metavar="FILE", help="File that holds the task, in words.")],
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Configuration file; without it, toolcrib.yaml here.")
+    ] = None,
     enabled_toolsets: Annotated[
-        list[str] | None, typer.Option(help="The only toolsets that the turn may have; repeat or separate by commas.")
+        list[str] | None,
+        typer.Option(metavar="TOOLSET", help="The only toolsets that the turn may have; repeat or separate by commas."),
     ] = None,
     require: Annotated[
-        list[str] | None, typer.Option(help="A tool without which the turn must not start; repeatable.")
+        list[str] | None, typer.Option(metavar="TOOL", help="A tool without which the turn must not start; repeatable.")
     ] = None,
-    record: Annotated[Path | None, typer.Option(help="File for the record of the run, as JSON.")] = None,
-    model: Annotated[str | None, typer.Option(help="Model name at the endpoint.")] = None,
-    endpoint: Annotated[str | None, typer.Option(help="Base address of the endpoint.")] = None,
+    record: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File for the record of the run, as JSON.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="Model name at the endpoint.")] = None,
+    endpoint: Annotated[str | None, typer.Option(metavar="URL", help="Base address of the endpoint.")] = None,
     api: Annotated[Api | None, typer.Option(help="Wire format of the endpoint.")] = None,
-    context: Annotated[int | None, typer.Option(min=1, help="Context window of the model, in tokens.")] = None,
+    context: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Context window of the model, in tokens.")
+    ] = None,
     reveal: Annotated[RevealOption | None, typer.Option(help="How deferred tools reach the model.")] = None,
-    workdir: Annotated[Path | None, typer.Option(help="Directory that the tools work in.")] = None,
+    workdir: Annotated[Path | None, typer.Option(metavar="DIR", help="Directory that the tools work in.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
 ) -> None:
     """Runs one task unattended, with its own narrow scope, and says what really happened.

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 def search(
     query: Annotated[str, typer.Argument(help="What is needed, in a few words.")],
-    tools: Annotated[Path | None, typer.Option(help="File of definitions to search.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, max=50, help="Hits at most.")] = None,
+    tools: Annotated[Path | None, typer.Option(metavar="FILE", help="File of definitions to search.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Configuration file; without it, toolcrib.yaml here.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=50, help="Hits at most.")] = None,
     retrieval: Annotated[Literal["lexical", "hybrid"] | None, typer.Option(help="How to search.")] = None,
     semantic: Annotated[
         Literal["static", "onnx", "off"] | None, typer.Option(help="What meaning comes from; `onnx` needs the extra.")
@@ -94,12 +96,13 @@ def _await_encoder(crib: "Crib", session: "Session") -> None:
 def _print_match(number: int, match: "JsonObject", console: "Console") -> None:
     from rich.text import Text
 
+    from toolcrib.intake.findings import make_visible
     from toolcrib.terminal import print_hanging
 
     signature, toolset = (f"{match['signature']}", "bold"), (f"  [{match['toolset']}]", "cyan")
     first = Text.assemble((f"{match['score']:.2f}  ", "dim"), signature, toolset)
     print_hanging(console, Text(f"{number:>2}. "), first)
-    print_hanging(console, Text("    "), Text(f"{match['description']}"))
+    print_hanging(console, Text("    "), Text(make_visible(f"{match['description']}")))
     parts = match.get("evidence")
     if isinstance(parts, dict):
         shown = sorted(parts.items(), key=lambda item: -abs(float(str(item[1]))))

@@ -8,10 +8,18 @@ import typer
 
 def serve(
     config: Annotated[
-        Path | None, typer.Option(help="Configuration file: ours, or an MCP client's own with `mcpServers`.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Configuration file: ours, or an MCP client's own with `mcpServers`."),
     ] = None,
-    http: Annotated[str | None, typer.Option(help="HOST:PORT to serve streamable HTTP on.")] = None,
-    profile: Annotated[str, typer.Option(help="What clients may do: a profile of the configuration.")] = "default",
+    http: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Address to serve streamable HTTP on; without it, standard input and output."
+        ),
+    ] = None,
+    profile: Annotated[
+        str, typer.Option(metavar="NAME", help="What clients may do: a profile of the configuration.")
+    ] = "default",
     allow_unauthenticated: Annotated[
         bool, typer.Option("--allow-unauthenticated", help="Serve loopback without tokens.")
     ] = False,

@@ -7,7 +7,9 @@ import typer
 
 from toolcrib.cli.output import open_console, print_json
 
-File = Annotated[Path | None, typer.Option("--file", help="The file of tokens; the usual one if not given.")]
+File = Annotated[
+    Path | None, typer.Option("--file", metavar="FILE", help="The file of tokens; the usual one if not given.")
+]
 
 
 def build_app() -> typer.Typer:
@@ -15,16 +17,16 @@ def build_app() -> typer.Typer:
     app = typer.Typer(
         help="Tokens of the HTTP gateway's clients.", no_args_is_help=True, pretty_exceptions_enable=False
     )
-    app.command("create")(create)
-    app.command("list")(list_tokens)
-    app.command("revoke")(revoke)
+    app.command("create", short_help="Make a token, and show it this once.")(create)
+    app.command("list", short_help="The tokens, without their secrets.")(list_tokens)
+    app.command("revoke", short_help="Revoke a token, from the next request on.")(revoke)
     return app
 
 
 def create(
     name: Annotated[str, typer.Argument(help="Whose token it is.")],
-    profile: Annotated[str, typer.Option(help="The profile that it grants.")] = "default",
-    days: Annotated[int | None, typer.Option(min=1, help="Days until it expires; never if not given.")] = 90,
+    profile: Annotated[str, typer.Option(metavar="NAME", help="The profile that it grants.")] = "default",
+    days: Annotated[int, typer.Option(metavar="N", min=1, help="Days until it expires.")] = 90,
     file: File = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -39,7 +41,7 @@ def create(
         print_json({"token": secret, "name": entry.name, "profile": entry.profile, "expires": entry.expires})
         return
     typer.echo(secret)
-    typer.echo("Keep it: it is shown only now, and only its hash is stored.", err=True)
+    typer.echo(f"Keep it: it is shown only now, and only its hash is stored. It {entry.shown_expiry}.", err=True)
 
 
 def list_tokens(file: File = None, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
@@ -52,6 +54,9 @@ def list_tokens(file: File = None, json: Annotated[bool, typer.Option("--json", 
     entries = TokenFile(file).read()
     if json:
         print_json([{"name": item.name, "profile": item.profile, "expires": item.expires} for item in entries])
+        return
+    if not entries:
+        typer.echo("There are no tokens: `toolcrib token create NAME` makes one.", err=True)
         return
     console = open_console()
     for item in entries:
@@ -66,5 +71,5 @@ def revoke(name: Annotated[str, typer.Argument(help="Whose token.")], file: File
     from toolcrib.gateway.auth import TokenFile
 
     if not TokenFile(file).revoke(name):
-        typer.echo(f"There is no token `{name}`.", err=True)
+        typer.echo(f"toolcrib: There is no token `{name}`: `toolcrib token list` shows those that there are.", err=True)
         raise typer.Exit(1)

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 
 def tokens(
-    tools: Annotated[Path, typer.Option(help="File of definitions: JSONL or a JSON array, in any dialect.")],
-    context: Annotated[int | None, typer.Option(min=1, help="Context window of the model, in tokens.")] = None,
+    tools: Annotated[
+        Path, typer.Option(metavar="FILE", help="File of definitions: JSONL or a JSON array, in any dialect.")
+    ],
+    context: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Context window of the model, in tokens.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Shows what a file of tool definitions costs per turn, directly and with tool search.
@@ -52,11 +56,13 @@ def _show(report: "JsonObject", context: int | None, console: "Console") -> None
     console.print(f"{'saved':>13}  {report['saved_pct']:>7} %")
     console.print()
     of_what = f"a window of {context:,}" if context else "an unknown window; --context N for yours"
-    verdict = (
-        f"{report['n_tools']:,} tools are deferred: they reach the threshold"
-        if report["activated"]
-        else f"{report['n_tools']:,} tools stay attached: they are below the threshold"
+    count = _number(report, "n_tools")
+    deferred, attached = (
+        ("1 tool is deferred: it reaches", "1 tool stays attached: it is below")
+        if count == 1
+        else (f"{count:,} tools are deferred: they reach", f"{count:,} tools stay attached: they are below")
     )
+    verdict = f"{deferred if report['activated'] else attached} the threshold"
     sentence = f"{verdict} of {report['threshold_tokens']:,} tokens per turn ({of_what})."
     print_hanging(console, Text(), Text(sentence))
     if report["activated"]:

@@ -20,9 +20,9 @@ from toolcrib.clients.base import (
 )
 from toolcrib.clients.editing import load_data, servers_at
 from toolcrib.clients.files import decode, load_bytes, place_of
-from toolcrib.clients.jsonc import TextError
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import ConfigError
+from toolcrib.jsonc import TextError
 
 COMMON = "mcp-json"
 """The family whose format most clients share."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from toolcrib.clients import json_editing, toml_editing, yaml_editing
 from toolcrib.clients.base import ENTRY, Format, Section, as_object
-from toolcrib.clients.jsonc import TextError
 from toolcrib.definitions import Json, JsonObject
+from toolcrib.jsonc import TextError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

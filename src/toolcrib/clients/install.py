@@ -15,7 +15,6 @@ from pathlib import Path
 from toolcrib.clients.base import ENTRY, ClientConfig, ClientServer, Family
 from toolcrib.clients.editing import load_data, replace_servers
 from toolcrib.clients.files import decode, digest_of, encode_like, load_bytes, mode_of, place_of, remove, write_whole
-from toolcrib.clients.jsonc import TextError
 from toolcrib.clients.manifest import (
     PRIVATE,
     Manifest,
@@ -33,6 +32,7 @@ from toolcrib.definitions import Json, JsonObject
 from toolcrib.errors import ConfigError
 from toolcrib.gate import threshold_tokens
 from toolcrib.intake.naming import nearest
+from toolcrib.jsonc import TextError
 from toolcrib.limits import CLIENT_WINDOW_TOKENS
 from toolcrib.settings import ToolSearchSettings
 

@@ -12,9 +12,9 @@ from typing import cast
 import orjson
 
 from toolcrib.clients.base import ENTRY, Section
-from toolcrib.clients.jsonc import Member, Node, TextError, read_jsonc, skip_blank
 from toolcrib.clients.spans import Change, apply_changes, newline_of
 from toolcrib.definitions import Json, JsonObject
+from toolcrib.jsonc import Member, Node, TextError, read_jsonc, skip_blank
 
 
 def load(text: str) -> Json:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import cast
 
 from toolcrib.clients.base import ENTRY, Section
-from toolcrib.clients.jsonc import TextError
 from toolcrib.clients.spans import Change, apply_changes, join_lines, line_end, newline_of
 from toolcrib.definitions import Json, JsonObject
+from toolcrib.jsonc import TextError
 
 _KEY = re.compile(r"""[ \t]*(?:([A-Za-z0-9_-]+)|"((?:[^"\\]|\\.)*)"|'([^']*)')[ \t]*""")
 _QUOTED = re.compile(r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'', re.DOTALL)

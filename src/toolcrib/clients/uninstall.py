@@ -12,10 +12,10 @@ from typing import Literal, cast
 from toolcrib.clients.base import Family, Surroundings
 from toolcrib.clients.editing import put_back
 from toolcrib.clients.files import decode, digest_of, encode_like, load_bytes, place_of, remove, write_whole
-from toolcrib.clients.jsonc import TextError
 from toolcrib.clients.manifest import Manifest, backup_path, load_manifest, manifest_path
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import ConfigError
+from toolcrib.jsonc import TextError
 
 Way = Literal["restored", "put back", "already as before"]
 

@@ -11,9 +11,9 @@ from typing import cast
 import yaml
 
 from toolcrib.clients.base import ENTRY, Section
-from toolcrib.clients.jsonc import TextError
 from toolcrib.clients.spans import Change, apply_changes, join_lines, line_end, line_start, newline_of
 from toolcrib.definitions import Json, JsonObject
+from toolcrib.jsonc import TextError
 
 
 def load(text: str) -> Json:

@@ -40,12 +40,15 @@ def detect_tool_dialect(raw: Mapping[str, Json]) -> DialectName:
 
 
 def expand_definitions(raw: Json) -> Iterator[Json]:
-    """Single definitions out of what a file or an API holds: lists, `tools`, `functionDeclarations`."""
+    """Single definitions out of what a file or an API holds: lists, `tools`, `functionDeclarations`, an answer."""
     if isinstance(raw, list | tuple):
         for item in raw:
             yield from expand_definitions(item)
         return
     if isinstance(raw, Mapping):
+        if "jsonrpc" in raw and isinstance(raw.get("result"), Mapping):
+            yield from expand_definitions(raw["result"])
+            return
         for key in ("functionDeclarations", "function_declarations", "tools"):
             inner = raw.get(key)
             if isinstance(inner, list) and "name" not in raw:

@@ -4,8 +4,10 @@ Every function here takes values and gives checks, so that each verdict can be t
 for what a person should act on: it alone makes the check-up fail. What is merely worth knowing is a `note`.
 """
 
+import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +27,10 @@ Section = Literal[
 State = Literal["ok", "note", "wrong"]
 
 _SERVERS = "mcpServers."
+_COMMAND = re.compile(r"(`toolcrib (?:pins|config|describe)\b[^`]*)`")
+"""A command that goes by a configuration file."""
+_OLD_SDK = re.compile(r"mcp\.server\.fastmcp|\bMcpError\b|'Server' object has no attribute '(?:list|call|get|read)_")
+"""How a server in Python ends that names no version of the SDK and got one that it does not know."""
 CLIENT_PREFIX = "mcp__toolcrib__"
 """What clients put before the names of our server's tools."""
 
@@ -38,6 +44,12 @@ class Check:
     text: str
     action: str | None = None
     """What to do about it."""
+
+    def for_file(self, path: Path) -> "Check":
+        """The check with its commands as they must be typed for a configuration that is not the one here."""
+        option = f" --config {shlex.quote(str(path))}`"
+        texts = [text and _COMMAND.sub(lambda match: match[1] + option, text) for text in (self.text, self.action)]
+        return replace(self, text=texts[0] or "", action=texts[1])
 
     def as_json(self) -> JsonObject:
         """The check as plain data."""
@@ -55,6 +67,8 @@ class ServerState:
     """How long it took to list its tools, if it did."""
     error: str | None = None
     """Why it cannot be used."""
+    is_web: bool = False
+    """Whether it is reached at an address, instead of started."""
     disabled: bool = False
 
 
@@ -110,7 +124,7 @@ def check_servers(servers: Iterable[ServerState]) -> Iterator[Check]:
                 section="servers",
                 state="wrong",
                 text=f"{server.name} does not work: {server.error.rstrip('.')}.",
-                action=f"start its command by hand, correct `mcpServers.{server.name}`, or set `disabled: true`",
+                action=_remedy(server.name, server.error, is_web=server.is_web),
             )
         elif not server.tools:
             yield Check(section="servers", state="note", text=f"{server.name} works, but has no tools.")
@@ -121,6 +135,26 @@ def check_servers(servers: Iterable[ServerState]) -> Iterator[Check]:
             )
 
 
+def _remedy(name: str, error: str, *, is_web: bool) -> str:
+    """What to do about a server, by the reason that was found."""
+    variable = re.fullmatch(r"the variable (\w+) is not set", error)
+    if variable:
+        return f"set {variable[1]} where the gateway or its client is started, or write it into `mcpServers.{name}`"
+    if re.fullmatch(r"the program `.*` was not found", error):
+        return f"install it, or give its whole path as `mcpServers.{name}.command`, or set `disabled: true`"
+    if _OLD_SDK.search(error):
+        return (
+            "it was written for version 1 of the MCP SDK: start it with `uvx --with 'mcp<2'`, or install that beside it"
+        )
+    if "HTTP 401" in error or "HTTP 403" in error:
+        return f"correct the token in `mcpServers.{name}.headers`, or set `oauth: true` if it signs in with a browser"
+    if is_web:
+        return f"look whether it is up, correct `url` or `headers` of `mcpServers.{name}`, or set `disabled: true`"
+    if error.startswith("it did not answer within"):
+        return "a first start may have to fetch its program: `--wait 120`; else start its command by hand"
+    return f"start its command by hand, correct `mcpServers.{name}`, or set `disabled: true`"
+
+
 def check_gate(views: Iterable[ProfileView]) -> Iterator[Check]:
     """What the gate decides for each profile, and whether clients can take what comes of it."""
     for view in views:
@@ -129,7 +163,7 @@ def check_gate(views: Iterable[ProfileView]) -> Iterator[Check]:
         verdict = (
             f"{decision.deferrable:,} tools are deferred"
             if decision.defer
-            else f"{decision.deferrable:,} stay attached"
+            else f"{_count(decision.deferrable, 'tool')} {'stays' if decision.deferrable == 1 else 'stay'} attached"
         )
         yield Check(
             section="gate",
@@ -258,7 +292,7 @@ def check_pins(mode: PinMode, *, lock: Path | None, drifts: Sequence[Drift]) -> 
                 if mode == "enforce"
                 else "Nothing is approved yet: a changed definition would go unnoticed."
             ),
-            action="look at the tools with `toolcrib pins list`, then `toolcrib pins approve`",
+            action="look at the tools with `toolcrib pins list`, then `toolcrib pins approve --all`",
         )
         return
     if not drifts:

@@ -28,6 +28,7 @@ from toolcrib.doctor.checks import (
 )
 from toolcrib.errors import ToolcribError
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
+from toolcrib.gateway.run import DEFAULT_CONFIG
 from toolcrib.intake.pins import LOCK_NAME
 from toolcrib.kernel import account
 from toolcrib.limits import AUDIT_CLOSE_S, DOCTOR_ENDPOINT_S, DOCTOR_START_S, ENCODER_SEARCH_WAIT_S
@@ -119,11 +120,13 @@ async def examine(
         check_retrieval(configured=configured, unavailable=retriever.unavailable, encoder=encoder),
         *(await asyncio.to_thread(_ask_reranker, settings, environ)),
         check_kernel(account=account()),
-        *check_pins(settings.pins, lock=lock, drifts=drifts),
+        *(check_pins(settings.pins, lock=lock, drifts=drifts) if servers else ()),
         *check_screening(settings.screening, held_back=held_back, findings=findings),
         *check_skipped(skipped),
         *(check_clients(clients) if clients is not None else ()),
     )
+    if path is not None and path != DEFAULT_CONFIG:
+        checks = tuple(check.for_file(path) for check in checks)
     intake: JsonObject = {
         "held_back": [{"toolset": item.toolset, "name": item.name, "reason": item.reason} for item in held_back],
         "drifts": [
@@ -169,7 +172,15 @@ def _server_states(
         error = toolset.unavailable
         if error is None and source.name not in times:
             error = f"it did not answer within {wait_s:g} seconds"
-        states.append(ServerState(name=name, tools=len(toolset.tools), seconds=times.get(source.name), error=error))
+        states.append(
+            ServerState(
+                name=name,
+                tools=len(toolset.tools),
+                seconds=times.get(source.name),
+                error=error,
+                is_web=settings.mcpServers[name].url is not None,
+            )
+        )
     return tuple(states)
 
 

@@ -1,25 +1,47 @@
-"""Reads tools and queries from JSON lines, and says exactly where a line is wrong.
+"""Reads tools and queries from JSON lines or a JSON array, and says exactly where one is wrong.
 
 One tool per line: `{"id", "name", "description", "parameters", "server"}`, where `parameters` is a JSON schema or a
-list of names. One query per line: `{"id", "query", "relevant": [tool ids], "category"?}`; an empty `relevant`
-means that nothing fits and the right answer is an empty result.
+list of names; the shapes of the model APIs and of MCP do as well. One query per line: `{"id", "query", "relevant":
+[tool ids], "category"?}`; an empty `relevant` means that nothing fits and the right answer is an empty result.
 """
 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
 from toolcrib.definitions import Json
+from toolcrib.dialects import expand_definitions
 from toolcrib.errors import ConfigError
 from toolcrib.retrieval.base import Document, PlainDocument
 from toolcrib.retrieval.documents import inside_of
 
+_SCHEMA_KEYS = ("inputSchema", "input_schema", "parametersJsonSchema", "parameters_json_schema")
+"""Where dialects other than ours keep the schema."""
+
 
 class CorpusError(ConfigError):
     """A line cannot be used; the text is `file:line: what`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands: in a line of a file, or in an entry of the list that it holds."""
+
+    path: Path
+    number: int
+    is_line: bool
+
+    @property
+    def within(self) -> str:
+        """The place in its file."""
+        return f"on line {self.number}" if self.is_line else f"in entry {self.number}"
+
+    def __str__(self) -> str:
+        """The place with its file, as an editor understands it."""
+        return f"{self.path}:{self.number}" if self.is_line else f"{self.path}: entry {self.number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +61,12 @@ def read_tools(path: Path) -> list[PlainDocument]:
         CorpusError: the file cannot be read, a line is wrong, or an id occurs twice.
     """
     documents: list[PlainDocument] = []
-    seen: dict[str, int] = {}
-    for number, row in _rows(path):
-        document = _document(row, path, number)
+    seen: dict[str, Place] = {}
+    for place, row in _rows(path):
+        document = _document(row, place)
         if document.key in seen:
-            raise CorpusError(f"{path}:{number}: the id `{document.key}` is already on line {seen[document.key]}")
-        seen[document.key] = number
+            raise CorpusError(f"{place}: the id `{document.key}` is already {seen[document.key].within}")
+        seen[document.key] = place
         documents.append(document)
     if not documents:
         raise CorpusError(f"{path}: holds no tools.")
@@ -58,21 +80,33 @@ def read_queries(path: Path) -> list[Query]:
         CorpusError: the file cannot be read or a line is wrong.
     """
     queries: list[Query] = []
-    for number, row in _rows(path):
+    for place, row in _rows(path):
         relevant = row.get("relevant", [])
         if not isinstance(relevant, list) or not all(isinstance(each, str) for each in relevant):
-            raise CorpusError(f"{path}:{number}: `relevant` must be a list of tool ids")
+            raise CorpusError(f"{place}: `relevant` must be a list of tool ids")
         queries.append(
             Query(
-                id=_text(row, "id", path, number, default=str(number)),
-                text=_text(row, "query", path, number),
+                id=_text(row, "id", place, default=str(place.number)),
+                text=_text(row, "query", place),
                 relevant=frozenset(cast(list[str], relevant)),
-                category=_text(row, "category", path, number, default=""),
+                category=_text(row, "category", place, default=""),
             )
         )
     if not queries:
         raise CorpusError(f"{path}: holds no queries.")
     return queries
+
+
+def with_keys(documents: Sequence[Document], queries: Sequence[Query]) -> list[Query]:
+    """The queries, with the key of a tool where they have its own name and only one tool has it."""
+    keys = {document.key for document in documents}
+    leaves: dict[str, list[str]] = {}
+    for document in documents:
+        leaves.setdefault(document.leaf, []).append(document.key)
+    meant = {leaf: found[0] for leaf, found in leaves.items() if len(found) == 1 and leaf not in keys}
+    return [
+        replace(query, relevant=frozenset(meant.get(answer, answer) for answer in query.relevant)) for query in queries
+    ]
 
 
 def unknown_answers(documents: Sequence[Document], queries: Sequence[Query]) -> list[str]:
@@ -81,18 +115,19 @@ def unknown_answers(documents: Sequence[Document], queries: Sequence[Query]) -> 
     return sorted({each for query in queries for each in query.relevant} - known)
 
 
-def _document(row: Mapping[str, Json], path: Path, number: int) -> PlainDocument:
-    name = _text(row, "name", path, number)
+def _document(raw: Mapping[str, Json], place: Place) -> PlainDocument:
+    row = _plain(raw)
+    name = _text(row, "name", place)
     schema = row.get("parameters")
     if isinstance(schema, list):
         names, nested = tuple(str(each) for each in schema), ""
     elif isinstance(schema, Mapping) or schema is None:
         names, nested = inside_of(schema)
     else:
-        raise CorpusError(f"{path}:{number}: `parameters` must be a JSON schema or a list of names")
-    key = _text(row, "id", path, number, default=name)
-    toolset = _text(row, "server", path, number, default="")
-    description = _text(row, "description", path, number, default="")
+        raise CorpusError(f"{place}: `parameters` must be a JSON schema or a list of names")
+    toolset = _text(row, "server", place, default="")
+    key = _text(row, "id", place, default=f"{toolset}__{name}" if toolset else name)
+    description = _text(row, "description", place, default="")
     content = json.dumps([key, name, toolset, description, names, nested], ensure_ascii=True)
     return PlainDocument(
         key=key,
@@ -105,24 +140,63 @@ def _document(row: Mapping[str, Json], path: Path, number: int) -> PlainDocument
     )
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Json]]]:
+def _plain(row: Mapping[str, Json]) -> Mapping[str, Json]:
+    """A definition of any dialect with the keys of ours."""
+    inner = row.get("function")
+    if isinstance(inner, Mapping):
+        row = {**inner, **{key: row[key] for key in ("id", "server") if key in row}}
+    for key in _SCHEMA_KEYS:
+        if key in row and "parameters" not in row:
+            return {**row, "parameters": row[key]}
+    return row
+
+
+def _rows(path: Path) -> Iterator[tuple[Place, Mapping[str, Json]]]:
     try:
         content = path.read_bytes()
     except OSError as error:
         raise CorpusError(f"{path}: cannot be read: {error.strerror or type(error).__name__}.") from error
+    whole = _whole(content)
+    if whole is not None:
+        for number, row in enumerate(expand_definitions(whole), 1):
+            yield _object(row, Place(path, number, is_line=False))
+        return
     for number, line in enumerate(content.split(b"\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = cast(Json, json.loads(line))
-        except (ValueError, RecursionError) as error:
-            raise CorpusError(f"{path}:{number}: is no valid JSON: {error}.") from error
-        if not isinstance(row, dict):
-            raise CorpusError(f"{path}:{number}: a JSON object is expected")
-        yield number, row
+        if line.strip():
+            place = Place(path, number, is_line=True)
+            for row in expand_definitions(_parse(line, f"{place}")):
+                yield _object(row, place)
 
 
-def _text(row: Mapping[str, Json], key: str, path: Path, number: int, *, default: str | None = None) -> str:
+def _whole(content: bytes) -> Json:
+    """The file as one value, if it is one over several lines: a list, or the answer of `tools/list`."""
+    head = content.lstrip().partition(b"\n")[0]
+    if head[:1] != b"[" and _try(head) is not None:
+        return None
+    return _try(content)
+
+
+def _try(text: bytes) -> Json:
+    try:
+        return cast(Json, json.loads(text))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _parse(text: bytes, where: str) -> Json:
+    try:
+        return cast(Json, json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(f"{where}: is no valid JSON: {error}.") from error
+
+
+def _object(row: Json, place: Place) -> tuple[Place, Mapping[str, Json]]:
+    if not isinstance(row, Mapping):
+        raise CorpusError(f"{place}: a JSON object is expected")
+    return place, row
+
+
+def _text(row: Mapping[str, Json], key: str, place: Place, *, default: str | None = None) -> str:
     value = row.get(key)
     if value is None and default is not None:
         return default
@@ -130,4 +204,4 @@ def _text(row: Mapping[str, Json], key: str, path: Path, number: int, *, default
         return value
     if isinstance(value, int) and key == "id":
         return str(value)
-    raise CorpusError(f"{path}:{number}: `{key}` must be a text" + ("" if default is not None else ", and not empty"))
+    raise CorpusError(f"{place}: `{key}` must be a text" + ("" if default is not None else ", and not empty"))

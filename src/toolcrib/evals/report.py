@@ -38,14 +38,16 @@ def text_report(evaluation: Evaluation) -> str:
     return "\n".join(lines)
 
 
-def text_comparison(differences: Sequence[Difference]) -> str:
+def text_comparison(differences: Sequence[Difference], names: tuple[str, str] = ("first", "second")) -> str:
     """Two runs side by side; a star marks what chance does not explain."""
-    lines = [f"{'':<10} {'first':>7} {'second':>7} {'change':>8}  95 % interval"]
+    widths = [max(7, len(name)) for name in names]
+    titles = " ".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))
+    lines = [f"{'':<10} {titles} {'change':>8}  95 % interval"]
     for each in differences:
         star = " *" if each.clear else ""
         change = each.second - each.first
         lines.append(
-            f"{each.measure:<10} {each.first:>7.3f} {each.second:>7.3f} {change:>+8.3f}"
+            f"{each.measure:<10} {each.first:>{widths[0]}.3f} {each.second:>{widths[1]}.3f} {change:>+8.3f}"
             f"  [{each.low:+.3f}, {each.high:+.3f}]{star}"
         )
     return "\n".join(lines)

@@ -9,6 +9,7 @@ others could have written counts for nothing.
 """
 
 import hashlib
+import json
 import os
 import secrets
 import stat
@@ -18,7 +19,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-import orjson
 
 from toolcrib.errors import ApprovalRequired, ConfigError
 from toolcrib.execution.approval import ApprovalRequest
@@ -54,7 +54,8 @@ def default_directory() -> Path:
 
 def show_arguments(request: ApprovalRequest) -> str:
     """The arguments of a call in one line, with everything that could mislead a reader made visible (B9)."""
-    shown = visible(orjson.dumps(request.call.arguments, option=orjson.OPT_INDENT_2).decode().replace("\n", " "))
+    # Without indentation: blanks would take the place of what somebody has to read.
+    shown = visible(json.dumps(request.call.arguments, ensure_ascii=False, default=str))
     cut = shown[:_ARGUMENTS_SHOWN_CHARS]
     return cut if len(cut) == len(shown) else f"{cut}… ({len(shown)} characters)"
 

@@ -8,6 +8,7 @@ that came with it stays here.
 import asyncio
 import ipaddress
 import logging
+import shlex
 import socket
 import time
 from collections.abc import Mapping, Sequence
@@ -102,7 +103,7 @@ class HttpApp:
         if head.path == "/health":
             return _healthy
         if head.path != ENDPOINT:
-            raise Refused(404, "There is nothing here.")
+            raise Refused(404, f"There is nothing here: MCP clients go to {ENDPOINT}.")
         return self._route(head, self._require_principal(head))
 
     # Who asks
@@ -137,7 +138,7 @@ class HttpApp:
         try:
             return self._gateway.profiles.principal(entry.name, entry.profile)
         except ConfigError:
-            raise Refused(403, "The profile of this token does not exist any more.") from None
+            raise Refused(403, "The profile of this token does not exist.") from None
 
     # What is asked
 
@@ -456,9 +457,14 @@ def open_app(gateway: Gateway, changes: ChangeFeed, options: "Options", settings
     if options.allow_unauthenticated:
         anonymous = gateway.profiles.principal("local", options.profile)
     elif not tokens.read():
+        # A token in another file would not help.
+        where = f" --file {shlex.quote(path)}" if path else ""
         raise ConfigError(
-            "HTTP needs a token: make one with `toolcrib token create NAME`, or say --allow-unauthenticated."
+            f"HTTP needs a token: make one with `toolcrib token create NAME{where}`, or say --allow-unauthenticated."
         )
+    for entry in tokens.read():
+        if entry.profile not in gateway.profiles.names:
+            logger.warning("the token `%s` is refused: there is no profile `%s`", entry.name, entry.profile)
     hosts = settings.gateway.hosts if is_loopback(host) else (*settings.gateway.hosts, host)
     return HttpApp(gateway, changes, tokens=tokens, anonymous=anonymous, hosts=hosts, origins=settings.gateway.origins)
 

@@ -105,6 +105,11 @@ async def run_gateway(options: Options) -> None:
             else:
                 from toolcrib.gateway.stdio import serve_stdio
 
+                if sys.stdin is not None and sys.stdin.isatty():
+                    logger.info(
+                        "waiting for an MCP client on standard input, which is this terminal: clients start this "
+                        "command themselves, or reach it with --http HOST:PORT; Ctrl-C ends it"
+                    )
                 await serve_stdio(gateway, principal, changes, stop)
         finally:
             for task in beside:

@@ -14,7 +14,7 @@ from typing import cast
 
 import orjson
 
-from toolcrib.bridge import Invocation
+from toolcrib.bridge import TOOL_DESCRIBE, TOOL_SEARCH, Invocation
 from toolcrib.crib import Crib
 from toolcrib.definitions import Json, JsonObject, ModelCall
 from toolcrib.dialects.mcp import write_result
@@ -297,6 +297,9 @@ class Gateway:
         name = params.get("name")
         if not isinstance(name, str) or not name:
             raise RpcError(INVALID_PARAMS, "`name` must be the name of a tool.")
+        if not self._settled and name in {TOOL_SEARCH, TOOL_DESCRIBE}:
+            # A search that finds nothing is an answer: it must not be given before there is anything to find.
+            await self.wait_settled()
         call = ModelCall(
             id=f"{self._mark}{next(self._numbers):x}", name=name, arguments=params.get("arguments"), dialect="mcp"
         )

@@ -1,7 +1,7 @@
 """The gateway on standard input and output: one client, in the era in which it opens.
 
 Requests run beside each other; each answer is one line. A line that is no message is answered with an error and
-nothing more happens; the end of the input is the end of the client.
+nothing more happens. At the end of the input what was asked is still answered, unless nobody reads any more.
 """
 
 import asyncio
@@ -24,6 +24,7 @@ from toolcrib.gateway.outlet import Outlet
 from toolcrib.gateway.profiles import Principal
 from toolcrib.gateway.relay import FAILURE, Client, ClientExchange, is_bare
 from toolcrib.gateway.server import Gateway
+from toolcrib.gateway.streams import open_input, open_output
 from toolcrib.limits import DRAIN_S, REQUEST_MAX_BYTES
 from toolcrib.sources.handshake import LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, MODERN_VERSION
 from toolcrib.sources.json_rpc import (
@@ -271,26 +272,9 @@ class StdioServer:
         return self._client
 
 
-class _Input(asyncio.Protocol):
-    """Hands what arrives to the server at once: no task, no buffer in between."""
-
-    def __init__(self, feed: Callable[[bytes], None], ended: asyncio.Event) -> None:
-        self._feed = feed
-        self._ended = ended
-
-    def data_received(self, data: bytes) -> None:
-        """Bytes of the client."""
-        self._feed(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The client closed its end."""
-        self._ended.set()
-
-
 async def serve_stdio(gateway: Gateway, principal: Principal, changes: ChangeFeed, stop: asyncio.Event) -> None:
     """Serves the client on this process's standard input and output until its input ends or `stop` is set."""
-    loop = asyncio.get_running_loop()
-    output, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, sys.stdout.buffer)
+    output = await open_output(sys.stdout)
 
     def write(data: bytes) -> None:
         if not output.is_closing():
@@ -298,15 +282,21 @@ async def serve_stdio(gateway: Gateway, principal: Principal, changes: ChangeFee
 
     server = StdioServer(gateway, principal, write, changes)
     ended = asyncio.Event()
-    source, _ = await loop.connect_read_pipe(lambda: _Input(server.feed, ended), sys.stdin.buffer)
-    waits = [loop.create_task(event.wait()) for event in (ended, stop)]
+    source = await open_input(sys.stdin, server.feed, ended)
+    loop = asyncio.get_running_loop()
+    over, told = (loop.create_task(event.wait()) for event in (ended, stop))
+    answered: asyncio.Task[None] | None = None
     try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        if not ended.is_set():
-            await server.drain()
+        await asyncio.wait([over, told], return_when=asyncio.FIRST_COMPLETED)
+        if not output.is_closing():
+            # Whoever has nothing more to ask may still read: `toolcrib serve < requests`.
+            changes.close()
+            answered = loop.create_task(server.drain())
+            await asyncio.wait([answered] if stop.is_set() else [answered, told], return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for wait in waits:
-            wait.cancel()
+        for wait in (over, told, answered):
+            if wait is not None:
+                wait.cancel()
         await server.close()
         source.close()
         with suppress(TimeoutError):

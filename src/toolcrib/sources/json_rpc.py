@@ -7,6 +7,7 @@ not kept until it ends. Whatever a peer sends, reading it returns a value or rai
 
 import json
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import cast
@@ -252,6 +253,9 @@ class LineFramer:
             self._parts.append(piece)
 
 
+_TAIL_LINES = 30
+
+
 class Noise:
     """What a peer says that is no protocol: logged up to a rate, then only counted (H7)."""
 
@@ -265,8 +269,8 @@ class Noise:
         """Lines in all."""
         self.unlogged = 0
         """Lines that were only counted."""
-        self.last = ""
-        """The last line, for the reason of a failure."""
+        self.tail = deque[str](maxlen=_TAIL_LINES)
+        """The last lines, for the reason of a failure."""
 
     def take(self, text: bytes) -> None:
         """Takes one line; control characters are made visible, so that no log can be forged."""
@@ -284,7 +288,7 @@ class Noise:
             )  # fmt: skip
         line = visible(text[:2_000].decode(errors="replace"))
         if line.strip():
-            self.last = line.strip()
+            self.tail.append(line.rstrip())
         self._logger.debug("%s: %s", self._label, line)
 
 

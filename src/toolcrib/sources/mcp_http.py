@@ -40,7 +40,8 @@ def require_url(name: str, url: str, *, trust: bool) -> str:
     """The address, if it may be used. Raises `SourceUnavailable`."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise SourceUnavailable(f"`{parts.scheme}:` is no address of an MCP server: use https")
+        lack = "names no host" if parts.scheme in ("http", "https") else "does not begin with https://"
+        raise SourceUnavailable(f"the address {lack}")
     if parts.username or parts.password:
         raise SourceUnavailable("the address holds a password: put it into `headers`")
     if parts.scheme == "http" and parts.hostname not in _LOOPBACK and not trust:

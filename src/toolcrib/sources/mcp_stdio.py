@@ -19,6 +19,7 @@ from typing import cast
 from toolcrib.errors import SourceUnavailable
 from toolcrib.limits import EXIT_CODE_S, TERMINATE_S, UPSTREAM_LINE_MAX_BYTES
 from toolcrib.sources.json_rpc import LineFramer, Noise
+from toolcrib.sources.last_words import last_words
 from toolcrib.sources.link import Link, Listener, Waiter
 from toolcrib.sources.processes import Guard, child_environment, kill_marked, signal_group
 
@@ -182,4 +183,5 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
             kill_marked(self._mark)
 
     def _why(self, how: str) -> str:
-        return f"{how}; its last words: {self.noise.last[:300]}" if self.noise.last else how
+        words = last_words(self.noise.tail)
+        return f"{how}; its last words: {words}" if words else how

@@ -100,7 +100,20 @@ async def _connect(
     from toolcrib.sources.mcp_http import open_link
 
     url = resolve(entry.url or "")
-    return await open_link(name, entry, url, resolve_all(entry.headers), listener, sign_in=sign_in(url))
+    headers = resolve_all(entry.headers)
+    for key, value in {"url": entry.url or "", **entry.headers}.items():
+        require_whole(key, value)
+    return await open_link(name, entry, url, headers, listener, sign_in=sign_in(url))
+
+
+def require_whole(key: str, value: str) -> None:
+    """Refuses a reference inside a longer value, which would be sent as it stands. Raises `SourceUnavailable`."""
+    inner = None if _REFERENCE.fullmatch(value) else _REFERENCE.search(value)
+    if inner is not None:
+        raise SourceUnavailable(
+            f"`{key}` has the variable {inner['name']} inside a longer value, where it is not looked up: "
+            "put the whole value into one variable"
+        )
 
 
 def resolve_all(values: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcrib.clients.jsonc import TextError, read_jsonc
+from toolcrib.jsonc import TextError, read_jsonc
 
 values = st.recursive(
     st.none()
