@@ -135,6 +135,16 @@ async def test_an_assemblys_look_counts_for_the_search_after_it_and_no_longer_an
     assert session.search("close door").names == ()
 
 
+def test_a_list_that_was_added_and_then_changed_is_searched_as_it_is_now() -> None:
+    subject = crib(core(), settings=settings(enabled="on", retrieval="lexical"))
+    session = subject.session()
+    session.assemble()
+    definitions = [definition("open_door", "Open the door.")]
+    subject.add(live(definitions))
+    definitions[:] = [definition("close_window", "Close the window.")]
+    assert session.search("close window").names == ("close_window",)
+
+
 VALUES = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.0, -0.0, 1.0]) | st.text(max_size=2)
 
 
