@@ -495,6 +495,37 @@ def test_the_leading_rows_are_the_best_of_all_sums(segment: Any, weighted: Any, 
 
 
 @compiled
+def test_leading_rows_are_the_same_if_the_collector_has_somebody_else_ask_meanwhile() -> None:
+    assert kernel is not None
+    rows = 100
+    segment = postings.build_segment(
+        forward.Stretch(
+            sizes=np.ones(rows, dtype=np.int64),
+            terms=np.arange(rows, dtype=np.int32) % 2,
+            codes=np.full(rows, 200, dtype=np.uint8),
+            names=np.zeros((rows, 3), dtype=np.uint32),
+        )
+    )
+    held = kernel.postings(rows, segment.starts, segment.documents, segment.codes, default_weights().impact_table())
+    expected = kernel.leading(held, [(0, 1.0)], [], 5)
+
+    def ask(phase: str, _: object) -> None:
+        if phase == "start":
+            kernel.leading(held, [(1, 1.0)], [], 5)
+
+    before = gc.get_threshold()
+    gc.callbacks.append(ask)
+    gc.set_threshold(1)
+    try:
+        # Kept, so that lists are made anew, which is when the collector runs.
+        found = [kernel.leading(held, [(0, 1.0)], [], 5) for _ in range(500)]
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(ask)
+    assert [each for each in found if each != expected] == []
+
+
+@compiled
 def test_leading_rows_of_what_is_no_question_are_refused() -> None:
     assert kernel is not None
     segment = postings.build_segment(

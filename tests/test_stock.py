@@ -118,3 +118,38 @@ def test_whatever_changed_before_a_crib_is_as_one_that_saw_nothing_of_it(passes:
         for scope in scopes:
             assert account(old.session(**scope)) == account(fresh.session(**scope))
         assert [skipped.name for skipped in old.skipped] == [skipped.name for skipped in fresh.skipped]
+
+
+def dealt(first: Changing, second: Changing, *toolsets: tuple[Toolset, ...]) -> None:
+    first.put(toolsets[0])
+    second.put(toolsets[1])
+
+
+def two_sources() -> tuple[Changing, Changing]:
+    first, second = Changing(), Changing()
+    first.name, second.name = "first", "second"
+    return first, second
+
+
+def test_a_toolset_that_moves_to_another_source_is_run_by_that_one() -> None:
+    first, second = two_sources()
+    subject = crib(first, second, settings=settings(enabled="on", retrieval="lexical"))
+    toolset = POOL["ant", 0]
+    for held in (((), (toolset,)), ((toolset,), ()), ((), (toolset,))):
+        dealt(first, second, *held)
+        tool = next(iter(subject.session().catalog))
+        assert subject.runner_of(tool) is (first if held[0] else second)
+
+
+def test_a_toolset_that_two_sources_had_is_run_by_the_one_that_is_left() -> None:
+    first, second = two_sources()
+    subject = crib(first, second, settings=settings(enabled="on", retrieval="lexical"))
+    toolset = POOL["ant", 0]
+    dealt(first, second, (toolset,), (toolset,))
+    assert subject.session().catalog.size
+    dealt(first, second, (), (toolset,))
+    assert subject.runner_of(next(iter(subject.session().catalog))) is second
+    dealt(first, second, (toolset,), (toolset,))
+    assert subject.session().catalog.size
+    subject.stock.remove("first")
+    assert subject.runner_of(next(iter(subject.session().catalog))) is second

@@ -10,7 +10,7 @@ typedef struct {
     Py_buffer arrays[ARRAYS];
     Py_ssize_t terms, rows;
     float *best; /* zero between two uses */
-    float *sums; /* of the question that is being answered */
+    float *sums; /* of the last question, for the next; none while one is being answered */
 } Postings;
 
 static void drop_postings(Postings *held)
@@ -250,15 +250,21 @@ FAST(leading)
     Py_ssize_t limit = held ? PyLong_AsSsize_t(args[3]) : 0;
     if (limit < 1)
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "the limit must be positive");
-    if (!held->sums && !(held->sums = PyMem_Malloc((size_t)(held->rows + 1) * sizeof(float))))
+    /* Taken, not borrowed: lists are made below, the collector may run then, and somebody else may ask. */
+    float *sums = held->sums ? held->sums : PyMem_Malloc((size_t)(held->rows + 1) * sizeof(float));
+    if (!sums)
         return PyErr_NoMemory();
-    memset(held->sums, 0, (size_t)held->rows * sizeof(float));
-    if (add_terms(held, held->sums, args[1]) < 0)
-        return NULL;
-    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(args[2]); at++) {
-        if (!PyBytes_CheckExact(PyList_GET_ITEM(args[2], at)))
-            return PyErr_Format(PyExc_TypeError, "what was merged is bytes");
-        add_packed(held, held->sums, PyList_GET_ITEM(args[2], at));
+    held->sums = NULL;
+    memset(sums, 0, (size_t)held->rows * sizeof(float));
+    int failed = add_terms(held, sums, args[1]) < 0;
+    for (Py_ssize_t at = 0; !failed && at < PyList_GET_SIZE(args[2]); at++) {
+        if ((failed = !PyBytes_CheckExact(PyList_GET_ITEM(args[2], at))))
+            PyErr_SetString(PyExc_TypeError, "what was merged is bytes");
+        else
+            add_packed(held, sums, PyList_GET_ITEM(args[2], at));
     }
-    return best_rows(held->sums, held->rows, limit);
+    PyObject *found = failed ? NULL : best_rows(sums, held->rows, limit);
+    PyMem_Free(held->sums);
+    held->sums = sums;
+    return found;
 }

@@ -33,7 +33,10 @@ class Stock:
         self._intake = intake
         self._activity = activity
         self._polled: list[Source] = []
-        self._owners: dict[str, Source] = {}
+        self._owners: dict[str, Source] | None = {}
+        """By toolset, as soon as somebody asks."""
+        self._asked: tuple[Source, ...] = ()
+        """The sources of the snapshots."""
         self._snapshots: tuple[Sequence[Toolset], ...] = ()
         self._first: dict[str, Sequence[Toolset]] = {}
         """What polled sources had when they were added, until somebody looks."""
@@ -67,9 +70,7 @@ class Stock:
             raise ConfigError(f"There is no source `{name}`{f': did you mean `{hint}`?' if hint else '.'}")
         if source in self._polled:
             self._polled.remove(source)
-        _, toolsets, _ = self._offered.pop(name, (None, (), ()))
-        for toolset in toolsets:
-            self._owners.pop(toolset.name, None)
+        self._offered.pop(name, None)
         self._stale = True
         return source
 
@@ -94,12 +95,18 @@ class Stock:
         return self._admission
 
     def owner_of(self, toolset: str) -> Source:
-        """The source of a toolset."""
+        """The source of a toolset; of two that offer one of this name, the later."""
+        if self._owners is None:
+            self._owners = {
+                offered.name: source
+                for source, snapshot in zip(self._asked, self._snapshots, strict=True)
+                for offered in snapshot
+            }
         return self._owners[toolset]
 
     def _rebuild(self, snapshots: tuple[Sequence[Toolset], ...]) -> None:
         self._stale = False
-        self._snapshots = snapshots
+        self._snapshots, self._asked, self._owners = snapshots, tuple(self.sources.values()), None
         given = [
             self._offers_of(source, tuple(snapshot))
             for source, snapshot in zip(self.sources.values(), snapshots, strict=True)
@@ -120,11 +127,6 @@ class Stock:
             Offer(toolset=toolset, source=source.name, launch=launch)
             for toolset in toolsets[head : len(toolsets) - tail]
         ]
-        owned: dict[str, Source] = {offer.toolset.name: source for offer in fresh}
-        self._owners.update(owned)
-        for toolset in before[head : len(before) - tail]:
-            if toolset.name not in owned:
-                self._owners.pop(toolset.name, None)
         offers = spliced(offers, head, tail, fresh)
         self._offered[source.name] = (launch, toolsets, offers)
         return offers
