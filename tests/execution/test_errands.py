@@ -300,6 +300,13 @@ async def test_the_way_of_a_call_is_found_once_however_the_call_is_spelt(
     assert found == ["one__echo"]
 
 
+@pytest.mark.parametrize("result", [b"{}", b"{ }", b"{\t\r }", b'{ "content":[]}'])
+async def test_a_result_with_blanks_in_it_stays_json_for_a_modern_client(result: bytes) -> None:
+    async with asking(MemoryServer(tools__call=lambda params: orjson.Fragment(result)), modern=True) as client:
+        answer = await asyncio.wait_for(client.call("tool_call", HI), 5)
+        assert answer["result"] == {"resultType": "complete", **orjson.loads(result)}
+
+
 @pytest.mark.requirement("E1")
 async def test_a_call_that_is_refused_is_answered_however_large_its_id_is() -> None:
     async with asking(MemoryServer()) as client:
