@@ -32,7 +32,8 @@ test: check      ## lint, types and the whole suite, the adapters with their fra
 	@$(MAKE) --no-print-directory test-adapters
 
 # What the compiled kernel has a part in: tested with it and without it.
-WITH_KERNEL := $(addprefix tests/,retrieval intake/test_screening.py sources/test_live.py test_assembly.py test_cards.py test_discovery.py test_kernel.py)
+WITH_KERNEL := $(addprefix tests/,retrieval intake/test_screening.py sources/test_live.py test_assembly.py test_cards.py test_discovery.py test_kernel.py \
+	test_kernel_messages.py test_activity.py execution/test_errands.py gateway sources/test_json_rpc.py sources/test_link.py)
 
 test-adapters: $(VENV)-adapters/.ready ## the adapters and their examples, with the real frameworks
 	$(VENV)-adapters/bin/basedpyright --pythonpath $(VENV)-adapters/bin/python $(FRAMEWORKS)

@@ -161,7 +161,11 @@ def calls_family() -> Family:
         ours, way = found["toolcrib, bridged"], "HTTP" if http else "stdio"
         for name, cells in found.items():
             lines[f"{name}, {way}"] = {n: cost / 1000 for n, cost in cells.items()}
-            shown = [f"{cells[n]:,.0f} ({cells[n] / ours[n]:.2g}×)" for n in AT_ONCE]
+            ratios = {n: cells[n] / ours[n] for n in AT_ONCE}
+            shown = [
+                f"{cells[n]:,.0f} ({ratio:.2g}×)" if ratio < 99.5 else f"{cells[n]:,.0f} ({ratio:,.0f}×)"
+                for n, ratio in ratios.items()
+            ]
             rows.append([way, name, *shown, f"{cells[200] / cells[1]:.2f}×"])
     return Family(
         name="gateway",

@@ -45,7 +45,7 @@ logger = logging.getLogger("toolcrib.sources")
 _NAMING = ("progressToken", "relatedRequestId")
 """Keys of `_meta` by which a server may say which call it means."""
 _LEVELS = 64
-"""Of an answer that the kernel reads."""
+"""How deep an answer may be nested that the kernel reads; Python reads a deeper one."""
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 ASKABLE = frozenset({"sampling/createMessage", "elicitation/create", "roots/list"})
 """What a server may ask of the client behind a call."""
