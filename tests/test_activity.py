@@ -2,6 +2,8 @@
 
 import json
 import stat
+import threading
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +134,24 @@ def test_the_feed_keeps_the_last_events_however_they_were_noted(sizes: list[int]
     assert [event.stage for event in activity.events] == names[-keep:]
     assert len(activity._noted) <= keep
     assert sum(map(len, activity._before)) + len(activity._noted) <= 9 * -(-keep // 8)
+
+
+def test_what_another_thread_notes_while_a_part_of_the_feed_is_closed_is_told_once() -> None:
+    activity = Activity(clock=lambda: 0.0, keep=16)
+    others = ["other"]
+
+    class Interrupted(deque[list[Any]]):
+        def append(self, part: list[Any], /) -> None:
+            super().append(part)
+            if others:  # the interpreter turns to the other thread exactly here
+                other = threading.Thread(target=activity.record, args=(Event(stage=others.pop()),))
+                other.start()
+                other.join()
+
+    activity._before = Interrupted(maxlen=8)
+    for number in range(3):
+        activity.record(Event(stage=str(number)))
+    assert sorted(event.stage for event in activity.events) == ["0", "1", "2", "other"]
 
 
 def test_control_characters_cannot_forge_a_line(tmp_path: Path) -> None:

@@ -201,8 +201,11 @@ class Activity:
             self._begin_part()
 
     def _begin_part(self) -> None:
-        self._before.append(self._noted)
+        if self._room > 0:  # another thread was sooner
+            return
+        full = self._noted
         self._noted, self._room = [], self._part
+        self._before.append(full)
 
 
 class JsonlSink:

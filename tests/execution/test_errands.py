@@ -13,6 +13,7 @@ from tests.gateway.clients import RawClient, gateway_client
 from toolcrib.activity import Event
 from toolcrib.errors import SourceUnavailable
 from toolcrib.execution.approval import ApprovalPolicy
+from toolcrib.execution.executor import Executor
 from toolcrib.gateway.server import Gateway
 from toolcrib.scope import Scope
 from toolcrib.settings import LimitSettings, ProfileSettings, Settings, ToolSearchSettings, ToolsSettings
@@ -271,6 +272,47 @@ async def test_an_error_that_cannot_be_written_is_answered_without_its_data() ->
 
     async with asking(MemoryServer(tools__call=refuse_deeply)) as client:
         assert (await client.call("tool_call", HI))["error"] == {"code": -32007, "message": "not today"}
+
+
+@pytest.mark.parametrize("spelling", [b"hi", b"\\u0068i", b"h\\u0069"])
+async def test_the_way_of_a_call_is_found_once_however_the_call_is_spelt(
+    spelling: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[str] = []
+    path = Executor.path
+
+    def counted(self: Executor, tool: Any, runner: Any, policy: Any) -> Any:
+        found.append(tool.name)
+        return path(self, tool, runner, policy)
+
+    monkeypatch.setattr(Executor, "path", counted)
+    async with asking(MemoryServer()) as client:
+        await client.call("tool_call", HI)
+        for number in (7, 8):
+            call = {
+                "jsonrpc": "2.0",
+                "id": number,
+                "method": "tools/call",
+                "params": {"name": "tool_call", "arguments": HI},
+            }
+            client.server.feed(orjson.dumps(call).replace(b'"hi"', b'"%b"' % spelling) + b"\n")
+            assert "result" in await client.next(id=number)
+    assert found == ["one__echo"]
+
+
+@pytest.mark.parametrize("result", [b"{}", b"{ }", b"{\t\r }", b'{ "content":[]}'])
+async def test_a_result_with_blanks_in_it_stays_json_for_a_modern_client(result: bytes) -> None:
+    async with asking(MemoryServer(tools__call=lambda params: orjson.Fragment(result)), modern=True) as client:
+        answer = await asyncio.wait_for(client.call("tool_call", HI), 5)
+        assert answer["result"] == {"resultType": "complete", **orjson.loads(result)}
+
+
+@pytest.mark.requirement("E1")
+async def test_a_call_that_is_refused_is_answered_however_large_its_id_is() -> None:
+    async with asking(MemoryServer()) as client:
+        client.server.feed(b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":""}}\n' % (10**30))
+        await eventually(lambda: not client.server._running)
+        assert [message["id"] for message in client.messages] == [1e30]
 
 
 async def test_a_call_that_left_the_line_keeps_none_of_its_arguments() -> None:

@@ -1,4 +1,5 @@
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -100,6 +101,14 @@ async def test_loopback_and_configured_names_are_served():
             assert (await ask(app, body=body, host=host, **headers)).status == 200
         for origin in ("http://localhost:3000", "https://app.example", "http://[::1]:3000"):
             assert (await ask(app, body=body, origin=origin, **headers)).status == 200
+
+
+@pytest.mark.parametrize("method", ["initialize", "tools/none"])
+async def test_a_request_is_answered_under_its_id_however_large_that_is(method: str):
+    body = b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":{}}' % (10**30, method.encode())
+    async with served() as app:
+        answer = await ask(app, body=body, mcp_session_id=await open_session(app))
+        assert (answer.status, json.loads(answer.body)["id"]) == (200, 10**30)
 
 
 @pytest.mark.requirement("G2", "G3", "G9", "A19")

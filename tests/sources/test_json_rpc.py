@@ -255,6 +255,12 @@ def test_no_depth_of_a_message_is_more_than_an_error(levels: int, text: str) -> 
     assert read[:2] == (1, "tools/call") and set(read[2]) == {"a", "b"}
 
 
+@pytest.mark.parametrize("identifier", [0, -1, 2**63, 2**64, 10**30, -(10**30)])
+def test_an_error_carries_the_id_that_was_sent_however_large(identifier: int) -> None:
+    answer = json.loads(error_line(identifier, RpcError(-1, "no")))
+    assert answer == {"jsonrpc": "2.0", "id": identifier, "error": {"code": -1, "message": "no"}}
+
+
 def test_data_of_an_error_that_is_too_deep_to_be_written_is_left_out() -> None:
     deep = json.loads("[" * 300 + "]" * 300)
     assert json.loads(error_line(1, RpcError(-1, "no", deep)))["error"] == {"code": -1, "message": "no"}

@@ -90,6 +90,18 @@ async def test_calls_that_follow_answers_that_came_together_are_written_together
     assert [data.count(b"followed") for data in stdin.written] == [2, 1]
 
 
+async def test_a_question_under_a_large_id_costs_nobody_the_answer_that_came_with_it():
+    link = StdioLink("s", listener=lambda method, params: None, guard=Guard(), mark="m")
+    link._stdin = stdin = cast("Any", Input())
+    answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    link.begin("a", {}, Waiter(future=answer, exchange=None, headers={}))
+    stdin.written.clear()
+    asked = b'{"jsonrpc":"2.0","id":%d,"method":"roots/list"}\n' % (10**30)
+    link.pipe_data_received(1, asked + b'{"jsonrpc":"2.0","id":1,"result":{}}\n')
+    assert answer.done()
+    assert [b'"id":%d,' % (10**30) in data for data in stdin.written] == [True]
+
+
 @pytest.mark.requirement("H6", "E1")
 async def test_garbage_is_counted_and_dropped():
     source = bad("garbage_stdout")

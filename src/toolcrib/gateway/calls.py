@@ -26,6 +26,10 @@ def read_request(data: bytes) -> tuple[Identifier, str, JsonObject, Invocation |
     if plain is None:
         return None
     identifier, method, params = plain
+    return identifier, method, params, invocation_of(method, params)
+
+
+def invocation_of(method: str, params: JsonObject) -> Invocation | None:
+    """What runs, if a request is a usual call."""
     name = params.get("name") if method == CALL else None
-    invocation = plain_invocation(name, params.get("arguments")) if isinstance(name, str) and name else None
-    return identifier, method, params, invocation
+    return plain_invocation(name, params.get("arguments")) if isinstance(name, str) and name else None

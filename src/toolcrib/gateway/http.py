@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-import orjson
 from msgspec import UnsetType
 
 from toolcrib.assembly import Assembly
@@ -272,8 +271,7 @@ class HttpApp:
             version, capabilities, answer = self._gateway.initialize(params)
             client = self._gateway.open_client(principal, "legacy", version=version, capabilities=capabilities)
             session = self.sessions.open(client)
-            body = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (orjson.dumps(identifier), answer)
-            reply.send(200, body, [(b"mcp-session-id", session.id.encode())])
+            reply.send(200, result_body(identifier, answer), [(b"mcp-session-id", session.id.encode())])
             return
         session = self._session(headers, principal)
         client = session.client

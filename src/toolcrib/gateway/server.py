@@ -217,7 +217,9 @@ class Gateway:
         """The result with the one field that every modern one has, if a server of the old era left it out."""
         if b'"resultType"' in result:
             return result
-        return b'{"resultType":"complete"}' if result == b"{}" else b'{"resultType":"complete",' + result[1:]
+        if result == b"{}" or result[1:-1].isspace():
+            return b'{"resultType":"complete"}'
+        return b'{"resultType":"complete",' + result[1:]
 
     async def wait_settled(self) -> None:
         """Waits a while for servers that are still starting, so that the first list is not an empty one."""

@@ -17,7 +17,7 @@ from toolcrib.bridge import Invocation
 from toolcrib.definitions import JsonObject
 from toolcrib.execution.dispatch import Era
 from toolcrib.execution.errands import Errand
-from toolcrib.gateway.calls import CALL, read_request
+from toolcrib.gateway.calls import CALL, invocation_of, read_request
 from toolcrib.gateway.changes import ChangeFeed, Subscription
 from toolcrib.gateway.envelope import require_envelope
 from toolcrib.gateway.outlet import Outlet
@@ -164,7 +164,7 @@ class StdioServer:
         if identifier is None:
             self._notified(envelope.method, params)
             return
-        self._begin(identifier, envelope.method, params, None)
+        self._begin(identifier, envelope.method, params, invocation_of(envelope.method, params))
 
     def _begin(self, identifier: Identifier, method: str, params: JsonObject, invocation: Invocation | None) -> None:
         if identifier in self._running:

@@ -192,11 +192,13 @@ def result_body(identifier: Identifier, result: bytes) -> bytes:
 
 def error_line(identifier: Identifier | None, error: RpcError) -> bytes:
     """An error answer as one line."""
-    message: JsonObject = {"jsonrpc": "2.0", "id": identifier, "error": error.body()}
+    # Of any size: a client may count further than 64 bits.
+    name = b"%d" % identifier if type(identifier) is int else orjson.dumps(identifier)
     try:
-        return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE, default=str)
+        body = orjson.dumps(error.body(), default=str)
     except TypeError:  # data that is nested deeper than can be written is left out
-        return error_line(identifier, RpcError(error.code, error.message))
+        body = orjson.dumps(RpcError(error.code, error.message).body())
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (name, body)
 
 
 class LineFramer:
