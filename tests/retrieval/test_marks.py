@@ -23,3 +23,14 @@ def test_words_that_come_later_are_marked_and_no_other_word_twice() -> None:
     known["boar"] = None
     places = marks.current()
     assert places is not None and [places[ord(letter)] for letter in "abcd"] == [1, 2, 0, 0]
+
+
+def test_words_that_outgrow_the_places_are_all_marked_anew_in_more_of_them() -> None:
+    known = dict.fromkeys(["ant", "bee"])
+    marks = Marks(known, first_letters, words_a_question=1_000)
+    few = marks.current()
+    known.update(dict.fromkeys(f"cow{number}" for number in range(200)))
+    many = marks.current()
+    assert few is not None and many is not None and len(few) < len(many)
+    assert [many[ord(letter)] for letter in "abcd"] == [1, 1, 200, 0]
+    assert marks.current() is many

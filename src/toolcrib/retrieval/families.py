@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from toolcrib.kernel import kernel
-from toolcrib.retrieval.marks import PLACES, Marks
+from toolcrib.retrieval.marks import Marks
 from toolcrib.retrieval.text import LAST_OF_ENDINGS, family, possible_forms
 
 _TERMS_A_QUESTION = 50
@@ -45,7 +45,7 @@ class Families:
             return found
         words = [first + second for first, second in pairwise(terms)]
         keyed = [(word, word if word[-1] not in LAST_OF_ENDINGS else family(word)) for word in words]
-        return keyed if marks is None else [pair for pair in keyed if marks[hash(pair[1]) & (PLACES - 1)]]
+        return keyed if marks is None else [pair for pair in keyed if marks[hash(pair[1]) & (len(marks) - 1)]]
 
     def halves(self, word: str, places: tuple[int, ...]) -> Iterable[tuple[int, str, str]]:
         """Places where a word may come apart, with the families of both parts, but where one certainly has no term."""
@@ -58,11 +58,11 @@ class Families:
     def lack(self, key: str) -> bool:
         """Whether it is certain, at one look, that no term is of this family."""
         marks = self._marks.current()
-        return marks is not None and not marks[hash(key) & (PLACES - 1)]
+        return marks is not None and not marks[hash(key) & (len(marks) - 1)]
 
 
 def _leave_marks(terms: list[str], marks: bytearray) -> None:
     for term in terms:
         # Most terms end in another letter than any ending does: each is the key of its family.
         key = term if term[-1] not in LAST_OF_ENDINGS else family(term)
-        marks[hash(key) & (PLACES - 1)] = 1
+        marks[hash(key) & (len(marks) - 1)] = 1

@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Reversible
 from itertools import islice
 from typing import Protocol
 
-PLACES = 1 << 20
-"""Places for marks, a byte each."""
+_LEAST_PLACES, _MOST_PLACES = 1 << 12, 1 << 20
+_PLACES_A_WORD = 32
+"""Places for marks, a byte each: few words do not take the memory that many need."""
 
 
 class Words(Collection[str], Reversible[str], Protocol):
@@ -44,10 +45,12 @@ class Marks:
         self._asked += questions
         if self._asked * self._least < size - self._read:
             return None
-        newest = list(islice(reversed(words), size - self._read))
+        room = min(max(_LEAST_PLACES, 1 << (_PLACES_A_WORD * size).bit_length()), _MOST_PLACES)
+        places, read = (self._places, self._read) if len(self._places) >= room else (bytearray(room), 0)
+        newest = list(islice(reversed(words), size - read))
         if len(words) > size:  # another thread adds words right now: these may not be all
             return None
-        places = self._places = self._places or bytearray(PLACES)
         self._leave(newest, places)
+        self._places = places
         self._read, self._asked = size, 0
         return places

@@ -6,7 +6,7 @@ may fit. Most unknown words are not misspelt: they have no mark at all, and cost
 """
 
 from toolcrib.limits import SPELLING_MARKED_WORDS
-from toolcrib.retrieval.marks import PLACES, Marks, Words
+from toolcrib.retrieval.marks import Marks, Words
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _KEPT = 5
@@ -34,7 +34,7 @@ class Spelling:
         for at in range(1, len(word) + 1):
             head, tail, rest = word[:at], word[at:], word[at + 1 :]
             if marked is not None and at <= _KEPT:
-                fits = bool(marked[_mark(word, at)])
+                fits = bool(marked[_mark(word, at) & (len(marked) - 1)])
             if fits:
                 found += [other for letter in _LETTERS if (other := f"{head}{letter}{tail}") in known]
             if tail:
@@ -45,14 +45,15 @@ class Spelling:
 
 
 def _leave_marks(words: list[str], marks: bytearray) -> None:
+    mask = len(marks) - 1
     for word in words:
         if len(word) >= _KEPT:
             for at in _PARTED:
-                marks[hash(f"{word[:at]} {word[at - _KEPT :]}") & (PLACES - 1)] = 1
-            marks[hash(f"{word[:_KEPT]} ") & (PLACES - 1)] = 1
+                marks[hash(f"{word[:at]} {word[at - _KEPT :]}") & mask] = 1
+            marks[hash(f"{word[:_KEPT]} ") & mask] = 1
 
 
 def _mark(word: str, at: int) -> int:
-    """The place of a mark: so many letters from the beginning, and the rest of the five from the end."""
+    """The hash of a mark: so many letters from the beginning, and the rest of the five from the end."""
     behind = len(word) - _KEPT + at
-    return hash(f"{word[:at]} {word[behind:]}") & (PLACES - 1)
+    return hash(f"{word[:at]} {word[behind:]}")
