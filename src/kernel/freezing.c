@@ -93,9 +93,9 @@ static Py_ssize_t count_chars(Piece piece)
 /* Whether a name, with its quotation marks, can be shown as it is and taken for none of ours: those begin with a `t`. */
 static int is_safe(Piece quoted, Py_ssize_t most)
 {
-    const char *at = quoted.start + 1, *end = quoted.start + quoted.size - 1, *first = at;
-    if (!quoted.start || *quoted.start != '"' || end <= at || end - at > most)
+    if (!quoted.start || *quoted.start != '"' || quoted.size < 3 || quoted.size - 2 > most)
         return 0;
+    const char *at = quoted.start + 1, *end = quoted.start + quoted.size - 1, *first = at;
     for (; at < end; at++)
         if (!is_wordly(*at) && *at != '_' && *at != '-')
             return 0;

@@ -346,9 +346,9 @@ class Crib:
     # Inside
 
     def _require_toolsets(self, names: frozenset[str]) -> None:
-        # Where no name is to be found, nobody has to be asked: an assembly does.
-        inventory = self.stock.look(ask=bool(names))
-        known = {toolset.name for toolset in inventory.toolsets} | set(self.stock.sources)
+        if not names:  # nobody has to be asked: an assembly does
+            return
+        known = {toolset.name for toolset in self.inventory.toolsets} | set(self.stock.sources)
         for name in sorted(names - known):
             hint = nearest(name, known)
             raise ConfigError(f"There is no toolset `{name}`{f': did you mean `{hint}`?' if hint else '.'}")

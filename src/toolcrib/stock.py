@@ -38,8 +38,6 @@ class Stock:
         self._asked: tuple[Source, ...] = ()
         """The sources of the snapshots."""
         self._snapshots: tuple[Sequence[Toolset], ...] = ()
-        self._first: dict[str, Sequence[Toolset]] = {}
-        """What polled sources had when they were added, until somebody looks."""
         self._offered: dict[str, tuple[Launch | None, tuple[Toolset, ...], tuple[Offer, ...]]] = {}
         """By source: how it was started, its toolsets, and an offer for each of them."""
         self._inventory = Inventory()
@@ -52,14 +50,12 @@ class Stock:
         if source.name in self.sources:
             raise ConfigError(f"There is a source `{source.name}` already: remove it first, or use another name.")
         taken = {toolset.name for toolset in self.look().toolsets}
-        first = source.snapshot()
-        for toolset in first:
+        for toolset in source.snapshot():
             if toolset.name in taken:
                 raise ConfigError(f"There is a toolset `{toolset.name}` already: give the new one another name.")
         self.sources[source.name] = source
         if not source.watch(self.refresh):
             self._polled.append(source)
-            self._first[source.name] = first
         self._stale = True
 
     def remove(self, name: str) -> Source:
@@ -76,15 +72,12 @@ class Stock:
 
     def refresh(self) -> None:
         """Has the sources and the lock file looked at again."""
-        self._first.clear()
         self._stale = True
 
     def look(self, *, ask: bool = True) -> Inventory:
         """All toolsets now; sources that tell nobody of their changes are asked only if `ask` says so."""
         if self._stale or (ask and self._polled):
-            first = {} if ask else self._first
-            current = tuple([first.get(name) or source.snapshot() for name, source in self.sources.items()])
-            self._first.clear()
+            current = tuple([source.snapshot() for source in self.sources.values()])
             if self._stale or any(new is not old for new, old in zip(current, self._snapshots, strict=True)):
                 self._rebuild(current)
         return self._inventory

@@ -1,5 +1,7 @@
 """Marks are made when they are worth it, for every word that came since the last time."""
 
+from collections.abc import Callable
+
 from toolcrib.retrieval.marks import Marks
 
 
@@ -34,3 +36,35 @@ def test_words_that_outgrow_the_places_are_all_marked_anew_in_more_of_them() -> 
     assert few is not None and many is not None and len(few) < len(many)
     assert [many[ord(letter)] for letter in "abcd"] == [1, 1, 200, 0]
     assert marks.current() is many
+
+
+class Busy(dict[str, int]):
+    """Words to which somebody else adds, and whom the marks answer, right after they were counted."""
+
+    counted: int = 0
+    meanwhile: Callable[[], None] | None = None
+
+    def __len__(self) -> int:
+        size = super().__len__()
+        self.counted += 1
+        if self.meanwhile is not None and self.counted == 2:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            meanwhile()
+        return size
+
+
+def test_whoever_is_overtaken_while_words_are_marked_goes_without_marks() -> None:
+    known = Busy(dict.fromkeys(("apple", "pear"), 0))
+    marks = Marks(known, first_letters, words_a_question=9)
+    assert marks.current() is not None
+    known["plum"] = 0
+
+    def meanwhile() -> None:
+        known.update(dict.fromkeys(("fig", "quince", "cherry"), 0))
+        assert marks.current() is not None
+
+    known.counted, known.meanwhile = 0, meanwhile
+    assert marks.current() is None
+    found = marks.current()
+    assert found is not None
+    assert all(found[ord(word[0])] for word in known)

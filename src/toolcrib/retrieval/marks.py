@@ -22,7 +22,7 @@ class Words(Collection[str], Reversible[str], Protocol):
 class Marks:
     """The marks of one vocabulary, made when they are worth it."""
 
-    __slots__ = ("_asked", "_least", "_leave", "_places", "_read", "_vocabulary")
+    __slots__ = ("_asked", "_least", "_leave", "_made", "_vocabulary")
 
     def __init__(
         self, vocabulary: Words, leave: Callable[[list[str], bytearray], None], *, words_a_question: int
@@ -31,26 +31,31 @@ class Marks:
         self._vocabulary = vocabulary
         self._leave = leave
         self._least = words_a_question
-        self._places = bytearray()
-        self._read = 0
+        self._made = (bytearray(), 0)
+        """The marks, and of how many words: together, because another thread may look while they are made."""
         self._asked = 0
 
     def current(self, questions: int = 1) -> bytearray | None:
         """The marks of all words, for so many questions; nothing while making them takes longer than it would spare."""
-        return (self._places or None) if self._read == len(self._vocabulary) else self._catch_up(questions)
+        places, read = self._made
+        return (places or None) if read == len(self._vocabulary) else self._catch_up(questions)
 
     def _catch_up(self, questions: int) -> bytearray | None:
+        places, read = self._made
         words = self._vocabulary
         size = len(words)
         self._asked += questions
-        if self._asked * self._least < size - self._read:
+        if self._asked * self._least < size - read:
             return None
         room = min(max(_LEAST_PLACES, 1 << (_PLACES_A_WORD * size).bit_length()), _MOST_PLACES)
-        places, read = (self._places, self._read) if len(self._places) >= room else (bytearray(room), 0)
-        newest = list(islice(reversed(words), size - read))
-        if len(words) > size:  # another thread adds words right now: these may not be all
+        if len(places) < room:
+            places, read = bytearray(room), 0
+        try:
+            newest = list(islice(reversed(words), size - read))
+        except RuntimeError:  # a dictionary that another thread adds words to right now
+            return None
+        if len(words) > size:  # the same, seen later: these may not be all
             return None
         self._leave(newest, places)
-        self._places = places
-        self._read, self._asked = size, 0
+        self._made, self._asked = (places, size), 0
         return places
