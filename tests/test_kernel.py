@@ -426,7 +426,8 @@ def test_the_leading_rows_are_the_best_of_all_sums(segment: Any, weighted: Any, 
 
 @compiled
 @pytest.mark.skipif(
-    platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc", reason="knows the state of this processor alone"
+    platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc",
+    reason="knows the state of this processor alone",
 )
 def test_rows_without_a_score_are_none_of_the_best_even_where_tiny_numbers_count_as_zero() -> None:
     assert kernel is not None
