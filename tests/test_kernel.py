@@ -39,6 +39,7 @@ from toolcrib.retrieval import (
     reading,
     selection,
     signature,
+    spelling,
     text,
 )
 from toolcrib.retrieval.analysis import default_weights
@@ -496,6 +497,27 @@ def test_leading_rows_of_what_is_no_question_are_refused() -> None:
             kernel.leading(*arguments)
     with pytest.raises(ValueError, match="limit"):
         kernel.leading(held, [], [], 0)
+
+
+SLIPPED = st.text("abcé", min_size=1, max_size=8) | st.sampled_from(["calendar", "calender", "aaaaaa", "x" * 300])
+
+
+@compiled
+@thorough
+@given(st.lists(SLIPPED, max_size=40), st.lists(SLIPPED, min_size=1, max_size=40), st.booleans())
+def test_words_one_slip_away_are_the_same(known: list[str], asked: list[str], sifted: bool) -> None:
+    vocabulary = {word: number for number, word in enumerate(dict.fromkeys(known))}
+
+    def near() -> list[set[str]]:
+        knowing = spelling.Spelling(vocabulary)
+        if sifted:
+            knowing._marks.current(10_000)
+        return [knowing.near(word) for word in asked]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spelling, "kernel", None)
+        expected = near()
+    assert near() == expected
 
 
 SCORES = st.floats(-2.0, 20.0, width=32) | st.sampled_from([0.0, -0.0, 1.0, 1e-45, 2.5])

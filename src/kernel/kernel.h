@@ -127,6 +127,9 @@ int is_one_of(const Watched *watched, const char *word, size_t size);
 /* The rows of the `limit` best positive scores, ties at the edge included, and the negative scores: two lists in a tuple. */
 PyObject *best_rows(const float *scores, Py_ssize_t size, Py_ssize_t limit);
 
+/* The places of marks, and how many there are; none for None: 0, or -1 with an error set. */
+int read_marks(PyObject *given, const char **marks, size_t *places);
+
 /* What Python calls. */
 #define FAST(name) PyObject *name(PyObject *module, PyObject *const *args, Py_ssize_t count)
 #define SINGLE(name) PyObject *name(PyObject *module, PyObject *given)
@@ -137,6 +140,7 @@ FAST(terms);
 FAST(halves);
 FAST(possible);
 FAST(forms);
+FAST(respelt);
 FAST(harmless);
 FAST(inside);
 FAST(signature);

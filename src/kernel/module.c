@@ -2,7 +2,7 @@
 
 #include "kernel.h"
 
-#define INTERFACE 13 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
+#define INTERFACE 14 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
 
 static PyMethodDef METHODS[] = {
     {"keep", (PyCFunction)(void (*)(void))keep, METH_FASTCALL, NULL},
@@ -11,6 +11,7 @@ static PyMethodDef METHODS[] = {
     {"halves", (PyCFunction)(void (*)(void))halves, METH_FASTCALL, NULL},
     {"possible", (PyCFunction)(void (*)(void))possible, METH_FASTCALL, NULL},
     {"forms", (PyCFunction)(void (*)(void))forms, METH_FASTCALL, NULL},
+    {"respelt", (PyCFunction)(void (*)(void))respelt, METH_FASTCALL, NULL},
     {"harmless", (PyCFunction)(void (*)(void))harmless, METH_FASTCALL, NULL},
     {"inside", (PyCFunction)(void (*)(void))inside, METH_FASTCALL, NULL},
     {"signature", (PyCFunction)(void (*)(void))signature, METH_FASTCALL, NULL},

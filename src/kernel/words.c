@@ -168,7 +168,7 @@ static int has_mark(PyObject *key, const char *marks, size_t places)
     return hash == -1 ? -1 : !marks || marks[(size_t)hash & (places - 1)];
 }
 
-static int read_marks(PyObject *given, const char **marks, size_t *places)
+int read_marks(PyObject *given, const char **marks, size_t *places)
 {
     if (!(PyByteArray_CheckExact(given) || given == Py_None)) {
         PyErr_SetString(PyExc_TypeError, "marks are a bytearray or None");

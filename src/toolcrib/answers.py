@@ -145,6 +145,8 @@ class AnswerWriter:
 
 def all_doubtful(rankings: Sequence[Ranking]) -> bool:
     """Whether something was found, and nothing that clearly fits."""
+    if len(rankings) == 1:
+        return rankings[0].doubtful and bool(rankings[0].hits)
     found = [ranking.doubtful for ranking in rankings if ranking.hits]
     return bool(found) and all(found)
 

@@ -121,7 +121,7 @@ class Grouped(Sequence[Document]):
 NO_EVIDENCE: Mapping[str, float] = MappingProxyType({})
 
 
-class Hit(Struct, frozen=True, kw_only=True, gc=False):
+class Hit(Struct, frozen=True, gc=False):
     """One document of a ranking."""
 
     key: str

@@ -5,6 +5,7 @@ beginning and the rest from their end, and a place is tried with every letter on
 may fit. Most unknown words are not misspelt: they have no mark at all, and cost next to nothing.
 """
 
+from toolcrib.kernel import kernel
 from toolcrib.limits import SPELLING_MARKED_WORDS
 from toolcrib.retrieval.marks import PLACES, Marks, Words
 
@@ -29,6 +30,8 @@ class Spelling:
         known = self._vocabulary
         # Marks of too many words tell nothing apart.
         marked = self._marks.current() if len(word) > _KEPT and len(known) <= SPELLING_MARKED_WORDS else None
+        if kernel is not None and (compiled := kernel.respelt(word, known, marked)) is not None:
+            return compiled
         found: list[str] = []
         fits = True
         for at in range(1, len(word) + 1):
