@@ -1,10 +1,12 @@
 """The compiled kernel gives what the Python beside it gives, keeps nothing alive, and may be missing."""
 
 import copy
+import ctypes
 import gc
 import json
 import math
 import os
+import platform
 import subprocess
 import sys
 import tracemalloc
@@ -493,6 +495,28 @@ def test_the_leading_rows_are_the_best_of_all_sums(segment: Any, weighted: Any, 
     assert leading is not None
     for _ in range(2):
         assert leading(limit) == selection._best(total, limit)
+
+
+@compiled
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc",
+    reason="knows the state of this processor alone",
+)
+def test_rows_without_a_score_are_none_of_the_best_even_where_tiny_numbers_count_as_zero() -> None:
+    assert kernel is not None
+    library = ctypes.CDLL("libm.so.6")
+    usual, flushed = ctypes.create_string_buffer(64), ctypes.create_string_buffer(64)
+    library.fegetenv(usual)
+    library.fegetenv(flushed)
+    mode = int.from_bytes(flushed.raw[28:32], "little") | 0x8040  # what libraries switch on that were built for speed
+    flushed[28:32] = mode.to_bytes(4, "little")
+    scores = np.array([0.0, 1.0, 0.0], dtype=np.float32)
+    library.fesetenv(flushed)
+    try:
+        found = kernel.best(scores, 2)
+    finally:
+        library.fesetenv(usual)
+    assert found == ([1], [-1.0])
 
 
 @compiled

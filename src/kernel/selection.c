@@ -30,6 +30,9 @@ static void sift(float *heap, Py_ssize_t size, Py_ssize_t at)
     heap[at] = value;
 }
 
+/* The least positive number is an edge that is zero itself where the processor was told to take tiny numbers for it. */
+static int is_best(float score, float edge) { return score >= edge && score > 0.0f; }
+
 /* Appends a row and its negative score: 0, or -1 with an error set. */
 static int put_row(PyObject *rows, PyObject *values, Py_ssize_t row, float score)
 {
@@ -68,10 +71,10 @@ PyObject *best_rows(const float *scores, Py_ssize_t size, Py_ssize_t limit)
     int failed = !rows || !values;
     if (seen <= LIKELY)
         for (Py_ssize_t which = 0; !failed && which < seen; which++)
-            failed = scores[likely[which]] >= edge && put_row(rows, values, likely[which], scores[likely[which]]) < 0;
+            failed = is_best(scores[likely[which]], edge) && put_row(rows, values, likely[which], scores[likely[which]]) < 0;
     else
         for (Py_ssize_t at = 0; !failed && at < size; at++)
-            failed = scores[at] >= edge && put_row(rows, values, at, scores[at]) < 0;
+            failed = is_best(scores[at], edge) && put_row(rows, values, at, scores[at]) < 0;
     if (!failed)
         found = PyTuple_Pack(2, rows, values);
     Py_XDECREF(rows);
