@@ -5,14 +5,14 @@
 #define KEPT 5 /* letters of a mark */
 
 /* Adds the word to those that were found if it is known: 0, or -1 with an error set. */
-static int add_known(PyObject *found, PyObject *known, const char *word, Py_ssize_t size)
+static int add_known(PyObject *found, const Vocabulary *known, const char *word, Py_ssize_t size)
 {
+    if (number_of(known, word, (size_t)size) < 0)
+        return 0;
     PyObject *text = PyUnicode_FromStringAndSize(word, size);
-    int held = text ? PyDict_Contains(known, text) : -1;
-    if (held > 0)
-        held = PySet_Add(found, text);
+    int added = text ? PySet_Add(found, text) : -1;
     Py_XDECREF(text);
-    return held < 0 ? -1 : 0;
+    return added;
 }
 
 /* Whether some word has so many letters from the beginning of this one and the rest of five from its end; -1 with an
@@ -30,7 +30,7 @@ static int has_mark(const char *word, Py_ssize_t size, Py_ssize_t at, const char
 }
 
 /* respelt(word, known, marks) -> the set of known words that a missing, extra, wrong or swapped letter after the first
-   one makes of a word; None if the word is no ASCII text of usual length, or what is known no dictionary. Without marks
+   one makes of a word; None if the word is no ASCII text of usual length, or what is known no vocabulary. Without marks
    every letter is tried. */
 FAST(respelt)
 {
@@ -42,7 +42,8 @@ FAST(respelt)
     if (read_marks(args[2], &marks, &places) < 0)
         return NULL;
     const char *word = ascii_of(args[0], &size);
-    if (!word || size < 1 || size >= WORD_MAX || (marks && size < KEPT) || !PyDict_CheckExact(args[1]))
+    const Vocabulary *known = as_vocabulary(args[1]);
+    if (!word || size < 1 || size >= WORD_MAX || (marks && size < KEPT) || !known)
         Py_RETURN_NONE;
     PyObject *found = PySet_New(NULL);
     char other[WORD_MAX + 1];
@@ -56,23 +57,23 @@ FAST(respelt)
             memcpy(other, word, (size_t)at);
             other[at] = letter;
             memcpy(other + at + 1, word + at, behind);
-            failed = add_known(found, args[1], other, size + 1) < 0;
+            failed = add_known(found, known, other, size + 1) < 0;
             if (behind && !failed) {
                 memcpy(other + at + 1, word + at + 1, behind - 1);
-                failed = add_known(found, args[1], other, size) < 0;
+                failed = add_known(found, known, other, size) < 0;
             }
         }
         if (behind && !failed) {
             memcpy(other, word, (size_t)at);
             memcpy(other + at, word + at + 1, behind - 1);
-            failed = add_known(found, args[1], other, size - 1) < 0;
+            failed = add_known(found, known, other, size - 1) < 0;
             if (behind > 1) {
                 other[at + 1] = word[at];
                 memcpy(other + at + 2, word + at + 2, behind - 2);
             }
             else
                 other[at] = word[at];
-            failed = failed || add_known(found, args[1], other, size) < 0;
+            failed = failed || add_known(found, known, other, size) < 0;
         }
         fits = failed ? -1 : fits;
     }
