@@ -2,7 +2,7 @@
 
 #include "kernel.h"
 
-#define INTERFACE 14 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
+#define INTERFACE 15 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
 
 static PyMethodDef METHODS[] = {
     {"keep", (PyCFunction)(void (*)(void))keep, METH_FASTCALL, NULL},
