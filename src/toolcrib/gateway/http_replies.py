@@ -27,6 +27,7 @@ from toolcrib.sources.json_rpc import (
     Identifier,
     RpcError,
     error_line,
+    one_line,
     result_body,
 )  # fmt: skip
 
@@ -250,5 +251,5 @@ class Reply:
 
 
 def event_of(message: bytes) -> bytes:
-    """One message as a server-sent event; JSON has no raw line breaks."""
-    return b"event: message\r\ndata: " + message.rstrip() + b"\r\n\r\n"
+    """One message as a server-sent event; a line end between its parts would end it."""
+    return b"event: message\r\ndata: " + one_line(message.rstrip()) + b"\r\n\r\n"

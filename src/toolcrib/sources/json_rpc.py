@@ -190,6 +190,11 @@ def result_body(identifier: Identifier, result: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (orjson.dumps(identifier), result)
 
 
+def one_line(message: bytes) -> bytes:
+    """A message without line ends, which JSON has between its parts only: a result is handed on as it is, in a line."""
+    return message.replace(b"\n", b" ").replace(b"\r", b" ")
+
+
 def error_line(identifier: Identifier | None, error: RpcError) -> bytes:
     """An error answer as one line."""
     # Of any size: a client may count further than 64 bits.

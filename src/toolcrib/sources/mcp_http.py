@@ -20,7 +20,7 @@ from toolcrib.definitions import JsonObject
 from toolcrib.errors import SourceProtocolError, SourceUnavailable
 from toolcrib.limits import CONNECT_S, UPSTREAM_BODY_MAX_BYTES
 from toolcrib.settings import ServerSettings
-from toolcrib.sources.json_rpc import INTERNAL_ERROR, Identifier, RpcError, read_envelope, read_error
+from toolcrib.sources.json_rpc import INTERNAL_ERROR, Identifier, RpcError, one_line, read_envelope, read_error
 from toolcrib.sources.link import Link, Listener, Waiter
 from toolcrib.sources.sse import EventReader
 
@@ -84,11 +84,6 @@ async def _certificates() -> ssl.SSLContext:
     if "all" not in _kept:
         _kept["all"] = await asyncio.to_thread(httpx2.create_ssl_context)
     return _kept["all"]
-
-
-def one_line(message: bytes) -> bytes:
-    """A message without line ends, which JSON has between its parts only: a result is handed on as it is, in a line."""
-    return message.replace(b"\n", b" ").replace(b"\r", b" ")
 
 
 class HttpLink(Link):
