@@ -43,13 +43,15 @@ class Marks:
         words = self._vocabulary
         size = len(words)
         self._asked += questions
-        if self._asked * self._least < size - self._read:
-            return None
         room = min(max(_LEAST_PLACES, 1 << (_PLACES_A_WORD * size).bit_length()), _MOST_PLACES)
-        places, read = (self._places, self._read) if len(self._places) >= room else (bytearray(room), 0)
-        newest = list(islice(reversed(words), size - read))
+        fits = len(self._places) >= room
+        left = size - self._read if fits else size
+        if self._asked * self._least < left:
+            return None
+        newest = list(islice(reversed(words), left))
         if len(words) > size:  # another thread adds words right now: these may not be all
             return None
+        places = self._places if fits else bytearray(room)
         self._leave(newest, places)
         self._places = places
         self._read, self._asked = size, 0
