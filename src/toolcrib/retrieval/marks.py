@@ -45,17 +45,18 @@ class Marks:
         words = self._vocabulary
         size = len(words)
         self._asked += questions
-        if self._asked * self._least < size - read:
-            return None
         room = min(max(_LEAST_PLACES, 1 << (_PLACES_A_WORD * size).bit_length()), _MOST_PLACES)
         if len(places) < room:
-            places, read = bytearray(room), 0
+            places, read = bytearray(), 0
+        if self._asked * self._least < size - read:
+            return None
         try:
             newest = list(islice(reversed(words), size - read))
         except RuntimeError:  # a dictionary that another thread adds words to right now
             return None
         if len(words) > size:  # the same, seen later: these may not be all
             return None
+        places = places or bytearray(room)
         self._leave(newest, places)
         self._made, self._asked = (places, size), 0
         return places
