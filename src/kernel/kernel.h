@@ -143,6 +143,20 @@ static inline uint64_t hash_step(uint64_t seed, uint64_t hash, uint64_t letters)
     return hash ^ hash >> 29;
 }
 
+/* Room for so many letters in all, which fewer than 2^32 can have; -1 without an error set. */
+static inline int grow_letters(char **letters, size_t *room, size_t size)
+{
+    if (size <= *room)
+        return 0;
+    size_t larger = size * 2 + 4096;
+    char *moved = larger < UINT32_MAX ? PyMem_Realloc(*letters, larger) : NULL;
+    if (!moved)
+        return -1;
+    *letters = moved;
+    *room = larger;
+    return 0;
+}
+
 /* Terms with their numbers. */
 typedef struct {
     uint64_t hash;

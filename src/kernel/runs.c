@@ -66,14 +66,8 @@ static Place *place_of(const Runs *held, uint64_t hash, const char *run, size_t 
 /* Makes room for one more run of this size. */
 static int grow_runs(Runs *held, size_t size)
 {
-    if (held->letters_used + size > held->letters_room) {
-        size_t room = (held->letters_used + size) * 2 + 4096;
-        char *letters = room < UINT32_MAX ? PyMem_Realloc(held->letters, room) : NULL;
-        if (!letters)
-            return -1;
-        held->letters = letters;
-        held->letters_room = room;
-    }
+    if (grow_letters(&held->letters, &held->letters_room, held->letters_used + size) < 0)
+        return -1;
     if (held->used * 2 < held->room)
         return 0;
     Runs larger = *held;

@@ -6,14 +6,8 @@
 /* Room for one more term of this size. */
 static int grow_vocabulary(Vocabulary *held, size_t size)
 {
-    if (held->letters_used + size > held->letters_room) {
-        size_t room = (held->letters_used + size) * 2 + 4096;
-        char *letters = room < UINT32_MAX ? PyMem_Realloc(held->letters, room) : NULL;
-        if (!letters)
-            return -1;
-        held->letters = letters;
-        held->letters_room = room;
-    }
+    if (grow_letters(&held->letters, &held->letters_room, held->letters_used + size) < 0)
+        return -1;
     if (held->used == held->terms_room) {
         size_t room = held->used * 2 + 512;
         Term *terms = room < INT32_MAX ? PyMem_Realloc(held->terms, room * sizeof(Term)) : NULL;
