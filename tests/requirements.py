@@ -53,7 +53,7 @@ IMPLEMENTED = {
     # Seeing and deciding
     "X23": "audit: what the attached servers cost, and what tool search would save",
     "X24": "install and uninstall: the gateway in front of a client's servers, undone to the byte",
-    "X25": "eval: recall, MRR, abstention on anybody's own catalog, usable as a gate",
+    "X25": "eval: recall, MRR, abstention and token break-even on anybody's own catalog, usable as a gate",
     "X26": "search --explain: what each field and stage gave",
     "X28": "a reference agent that closes the loop: core tools, sub-agents, scheduled turns, the feed",
 }

@@ -386,6 +386,8 @@ AUDIT_CLOSE_S = 10.0
 """Seconds that a server may take to end before it is left to the system."""
 AUDIT_SAMPLE_SEARCHES = 25
 """Searches that the median cost of a search is taken from: enough for a stable figure, done in a moment."""
+EVAL_SAMPLE_SEARCHES = 500
+"""Queries whose answers an evaluation weighs: enough for a steady p95, in a second or two."""
 
 # Doctor
 DOCTOR_START_S = 30.0

@@ -7,18 +7,16 @@ import pytest
 from tests.factories import definition
 
 from toolcrib.audit.report import (
-    TURNS,
     Failure,
     Listed,
-    break_even_searches,
     build_report,
     report_json,
-    search_cost,
 )
 from toolcrib.audit.tokenizers import Tokenizer
 from toolcrib.cli.catalogs import load_catalog
 from toolcrib.cli.tokens import token_report
 from toolcrib.definitions import JsonObject
+from toolcrib.evals.break_even import TURNS, search_cost
 
 
 def tools(word: str, count: int, text: str = "Does something useful with it. ") -> list[JsonObject]:
@@ -96,14 +94,6 @@ def test_searches_cost_tokens_too() -> None:
     assert conversation.with_toolcrib == free + conversation.searches * cost
     assert conversation.break_even is not None
     assert free + conversation.break_even * cost <= conversation.now < free + (conversation.break_even + 1) * cost
-
-
-@pytest.mark.parametrize(
-    ("direct", "visible", "answer", "expected"),
-    [(10_000, 1_000, 0, 180), (10_000, 1_000, 1_000, 15), (1_000, 1_000, 500, 0), (500, 1_000, 500, 0)],
-)
-def test_the_break_even_is_where_both_ways_cost_the_same(direct: int, visible: int, answer: int, expected: int) -> None:
-    assert break_even_searches(direct=direct, visible=visible, answer=answer, turns=20) == expected
 
 
 @pytest.mark.requirement("X23")

@@ -348,8 +348,24 @@ def test_the_servers_of_a_configuration_are_evaluated_by_the_names_that_a_model_
     run = toolcrib("eval", "--queries", "queries.jsonl", "--retrieval", "lexical", "--json", cwd=tmp_path)
     found = json.loads(run.stdout)
     assert (found["n_tools"], found["n_queries"], found["recall@1"]) == (1, 2, 1.0)
+    assert (found["break_even"]["n_tools"], found["break_even"]["searches_measured"]) == (1, 2)
     both = toolcrib("eval", "--tools", "x", "--config", "y", cwd=tmp_path)
     assert (both.returncode, both.stderr) == (2, "toolcrib: Give --tools or --config, not both.\n")
+
+
+@pytest.mark.requirement("X25")
+def test_an_evaluation_weighs_what_tokens_weighs_and_needs_schemas_for_it(tmp_path: Path) -> None:
+    tools = [{"name": f"ring_{n}", "description": "Ring a bell. " * 9, "parameters": {}} for n in range(60)]
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps(tools))
+    run = json.loads(toolcrib("eval", "--tools", path, "--retrieval", "lexical", "--json").stdout)
+    weighed = json.loads(toolcrib("tokens", "--tools", path, "--json").stdout)
+    assert run["break_even"]["direct_tokens"] == weighed["direct_tokens"]
+    shown = toolcrib("eval", "--tools", path, "--retrieval", "lexical").stdout
+    assert re.search(r"^break-even \d+ searches in 20 turns", shown, re.MULTILINE)
+    path.write_text(json.dumps([{"name": "ring", "parameters": ["loudness"]}]))
+    bare = toolcrib("eval", "--tools", path, "--retrieval", "lexical", "--json")
+    assert "break_even" not in json.loads(bare.stdout)
 
 
 def test_two_ways_of_searching_are_compared_under_their_names(tmp_path: Path) -> None:

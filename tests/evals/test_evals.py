@@ -2,12 +2,14 @@
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.retrieval.documents import document
 
+from toolcrib.evals.break_even import BreakEven
 from toolcrib.evals.compare import changed_queries, compare
 from toolcrib.evals.corpus import CorpusError, Query, read_queries, read_tools, unknown_answers, with_keys
 from toolcrib.evals.generate import synthetic_queries
@@ -69,6 +71,32 @@ def test_a_summary_has_exactly_the_promised_keys():
     assert summary["abstention"] == {"n": 1, "correct": 0, "answerable_emptied": 0, "doubtful": undoubted}
     assert summary["latency_ms"] == {"p50": 1.0, "p95": 1.0}
     assert json.loads(json.dumps(summary)) == summary
+
+
+@pytest.mark.requirement("X25")
+def test_a_summary_and_a_report_have_the_break_even_where_it_was_weighed():
+    weighed = BreakEven(tools=3, direct=5_000, visible=1_000, answers=(100, 100))
+    plain = run(Fixed("send_email"), query("q", "send_email"))
+    assert "break-even" not in text_report(plain)
+    evaluation = replace(plain, break_even=weighed)
+    assert evaluation.summary() == {**plain.summary(), "break_even": weighed.summary()}
+    lines = text_report(evaluation).splitlines()
+    assert lines[-4:] == [
+        "attached   5,000 tokens per turn",
+        "bridge     1,000 tokens per turn with tool search",
+        "a search   100 tokens of answer, 100 at p95 (n=2)",
+        "break-even 39 searches in 20 turns (1.9 a turn), 39 at p95",
+    ]
+    assert max(map(len, lines)) <= 60
+
+
+@pytest.mark.requirement("X25")
+def test_a_report_says_that_tool_search_cannot_pay_and_of_how_many_tools_it_speaks():
+    small = BreakEven(tools=2, direct=90, visible=400, answers=(100,))
+    evaluation = replace(run(Fixed("send_email"), query("q", "send_email")), break_even=small)
+    lines = text_report(evaluation).splitlines()
+    assert lines[-4] == "attached   90 tokens per turn (2 with a schema)"
+    assert lines[-1] == "break-even none: attaching every tool is cheaper"
 
 
 @pytest.mark.requirement("X2", "X25")

@@ -5,19 +5,19 @@ search is not free: it is one more request, and its answer stays in the conversa
 costs is measured on these very tools, and the break-even says how many of them a conversation can afford.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-import msgspec
 import orjson
 
 from toolcrib.assembly import Assembly
 from toolcrib.audit.tokenizers import Tokenizer
+from toolcrib.audit.weighing import answer_sizes, direct_tokens, open_searched
 from toolcrib.crib import Crib
 from toolcrib.definitions import JsonObject, Tool, Toolset, canonical_json
 from toolcrib.dialects import require_dialect
-from toolcrib.errors import CallError
+from toolcrib.evals.break_even import TURNS, break_even_searches, search_cost
 from toolcrib.gate import GateDecision
 from toolcrib.intake.naming import fold
 from toolcrib.limits import AUDIT_BIGGEST_TOOLS, AUDIT_SAMPLE_SEARCHES
@@ -25,9 +25,6 @@ from toolcrib.settings import Settings
 from toolcrib.sources.base import freeze_toolset
 from toolcrib.sources.listed import ListedToolsets
 from toolcrib.tokens import estimate_tokens
-
-TURNS = 20
-"""Requests of the conversation that the report counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,8 +158,9 @@ def build_report(
     }
     crib = Crib(ListedToolsets("audit", tuple(toolsets.values())), settings=settings)
     assembly = crib.session(model_context=context).assemble().assembly
+    forced = open_searched(tuple(toolsets.values()), crib.settings)
     tools = [tool for toolset in toolsets.values() for tool in toolset.tools]
-    total = estimate_tokens(sum(tool.chars for tool in tools))
+    total = direct_tokens(toolsets.values())
     names = {toolset.name: name for name, toolset in toolsets.items()}
     biggest = sorted(tools, key=lambda tool: (-tool.chars, tool.name))[:AUDIT_BIGGEST_TOOLS]
     return AuditReport(
@@ -171,7 +169,7 @@ def build_report(
         with_toolcrib_tokens=assembly.tokens,
         context=context,
         decision=assembly.decision,
-        forced_tokens=_forced(crib.settings, tuple(toolsets.values()), context),
+        forced_tokens=forced.session(model_context=context).assemble().assembly.tokens,
         tools=len(tools),
         biggest=tuple(
             ToolCost(name=tool.leaf, server=names[tool.toolset], tokens=estimate_tokens(tool.chars)) for tool in biggest
@@ -251,23 +249,13 @@ def find_duplicates(toolsets: Mapping[str, Toolset]) -> tuple[Duplicate, ...]:
     return tuple(sorted(found, key=lambda item: (-item.tokens, item.name)))
 
 
-def break_even_searches(*, direct: int, visible: int, answer: int, turns: int = TURNS) -> int:
-    """Searches in one conversation up to which tool search costs no more than attaching everything."""
-    return max(0, int(turns * (direct - visible) // search_cost(visible=visible, answer=answer, turns=turns)))
-
-
-def search_cost(*, visible: int, answer: int, turns: int = TURNS) -> int:
-    """What one search adds: one more request, and its answer in every request that follows, half of them on average."""
-    return visible + -(-answer * (turns + 1) // 2)
-
-
 def _conversation(crib: Crib, assembly: Assembly, total: int) -> Conversation:
     now = TURNS * total
     if not assembly.activated:
         return Conversation(
             turns=TURNS, now=now, with_toolcrib=now, searches=0, search_tokens=0, measured=0, break_even=None
         )
-    sizes = _measure_searches(crib, list(assembly.catalog))
+    sizes = answer_sizes(crib, _first_words(list(assembly.catalog)))
     answer = int(median(sizes)) if sizes else 0
     # The usual conversation has a handful of needs, each met by one search.
     searches = min(3, assembly.catalog.size)
@@ -283,18 +271,11 @@ def _conversation(crib: Crib, assembly: Assembly, total: int) -> Conversation:
     )
 
 
-def _measure_searches(crib: Crib, tools: Sequence[Tool]) -> list[int]:
-    """What searches for tools of this catalog answer, in tokens: tools evenly spread, each by its own first words."""
+def _first_words(tools: Sequence[Tool]) -> Iterator[str]:
+    """Searches for tools of this catalog: tools evenly spread, each by its own first words."""
     step = max(1, len(tools) // AUDIT_SAMPLE_SEARCHES)
-    sizes: list[int] = []
     for tool in tools[::step][:AUDIT_SAMPLE_SEARCHES]:
-        words = (tool.description or tool.leaf.replace("_", " ")).split()[:8]
-        try:
-            # A session each: the progress guard answers repeated searches more shortly.
-            sizes.append(crib.session().search(" ".join(words)).tokens)
-        except CallError:
-            continue
-    return sizes
+        yield " ".join((tool.description or tool.leaf.replace("_", " ")).split()[:8])
 
 
 def _server(name: str, item: Listed, toolset: Toolset | None, tokenizer: Tokenizer | None) -> ServerCost:
@@ -346,20 +327,15 @@ def _clients(
         )
         crib = Crib(ListedToolsets("audit", toolsets), settings=settings)
         assembly = crib.session(model_context=context).assemble().assembly
-        direct = estimate_tokens(sum(toolset.chars for toolset in toolsets))
-        found.append(ClientCost(client=client, servers=len(toolsets), tokens=direct, with_toolcrib=assembly.tokens))
+        found.append(
+            ClientCost(
+                client=client,
+                servers=len(toolsets),
+                tokens=direct_tokens(toolsets),
+                with_toolcrib=assembly.tokens,
+            )
+        )
     return tuple(found)
-
-
-def _forced(settings: Settings, toolsets: tuple[Toolset, ...], context: int | None) -> int:
-    search = msgspec.structs.replace(settings.tools.tool_search, enabled="on")
-    forced = msgspec.structs.replace(settings, tools=msgspec.structs.replace(settings.tools, tool_search=search))
-    return (
-        Crib(ListedToolsets("audit", toolsets), settings=forced)
-        .session(model_context=context)
-        .assemble()
-        .assembly.tokens
-    )
 
 
 def _exact(tool: Tool, tokenizer: Tokenizer | None) -> int:

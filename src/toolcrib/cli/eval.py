@@ -1,6 +1,7 @@
 """`toolcrib eval`: how well the right tool is found, on anybody's own tools."""
 
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
@@ -12,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toolcrib.crib import Crib
-    from toolcrib.definitions import Json
+    from toolcrib.definitions import Json, Toolset
     from toolcrib.evals.corpus import Query
     from toolcrib.evals.run import Evaluation
     from toolcrib.retrieval.base import Document
-    from toolcrib.settings import SemanticTier
+    from toolcrib.settings import SemanticTier, Settings
 
 Retrieval = Literal["lexical", "hybrid"]
 Other = Literal["lexical", "hybrid", "onnx"]
@@ -59,7 +60,7 @@ def evaluate(
     chart: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a chart (SVG) here.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measures how well tools are found: recall, MRR, NDCG, abstention and latency.
+    """Measures how well tools are found (recall, MRR, NDCG, abstention, latency), and up to how many searches it pays.
 
     Exits with 1 if a minimum is not reached.
 
@@ -69,9 +70,9 @@ def evaluate(
     from toolcrib.evals.compare import compare as compare_runs
     from toolcrib.evals.run import unmet
 
-    documents, asked = _read(tools, config, queries)
-    run = _run(documents, asked, retrieval, semantic)
-    other = _run(documents, asked, "hybrid", _TIERS[compare]) if compare else None
+    catalog = _read(tools, config, queries)
+    run = _run(catalog, retrieval, semantic, weighed=True)
+    other = _run(catalog, "hybrid", _TIERS[compare]) if compare else None
     summary = run.summary()
     if chart:
         write_file(chart, report.svg_chart(run))
@@ -103,47 +104,76 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def _read(
-    tools: Path | None, config: Path | None, queries: Path | None
-) -> "tuple[Sequence[Document], Sequence[Query]]":
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Catalog:
+    """What is searched and asked, and what it costs to attach."""
+
+    documents: "Sequence[Document]"
+    queries: "Sequence[Query]"
+    toolsets: "Sequence[Toolset]"
+    """The definitions; none if the file only has names and words of tools."""
+    settings: "Settings | None"
+
+
+def _read(tools: Path | None, config: Path | None, queries: Path | None) -> _Catalog:
     from toolcrib.errors import ConfigError
-    from toolcrib.evals.corpus import read_queries, read_tools, unknown_answers, with_keys
+    from toolcrib.evals.corpus import read_queries, unknown_answers, with_keys
     from toolcrib.evals.generate import synthetic_queries
 
     if tools is not None and config is not None:
         raise ConfigError("Give --tools or --config, not both.")
-    documents = read_tools(tools) if tools is not None else _of_servers(config)
+    catalog = _of_file(tools) if tools is not None else _of_servers(config)
+    documents = catalog.documents
     if queries is None:
-        return documents, synthetic_queries(documents)
+        return replace(catalog, queries=synthetic_queries(documents))
     asked = with_keys(documents, read_queries(queries))
     unknown = unknown_answers(documents, asked)
     if unknown:
         count = "1 right answer is no tool" if len(unknown) == 1 else f"{len(unknown)} right answers are no tools"
         raise ConfigError(f"{queries}: {count} of {tools or 'the servers'}, the first is `{unknown[0]}`.")
-    return documents, asked
+    return replace(catalog, queries=asked)
 
 
-def _of_servers(config: Path | None) -> "Sequence[Document]":
+def _of_file(tools: Path) -> _Catalog:
+    from toolcrib.cli.catalogs import load_catalog
+    from toolcrib.errors import ConfigError
+    from toolcrib.evals.corpus import read_tools
+
+    documents = read_tools(tools)
+    try:
+        toolsets = load_catalog(tools).inventory.toolsets
+    except ConfigError:
+        # Its tools can be searched, but a model could not call them: there is nothing to attach.
+        toolsets = ()
+    return _Catalog(documents=documents, queries=(), toolsets=toolsets, settings=None)
+
+
+def _of_servers(config: Path | None) -> _Catalog:
     """The tools of a configuration as a session searches them, aliases included; their names are their ids."""
     from toolcrib.cli.cribs import open_crib, use_crib
     from toolcrib.errors import ConfigError
     from toolcrib.retrieval.documents import documents_of
 
-    async def take(crib: "Crib") -> "Sequence[Document]":
+    async def take(crib: "Crib") -> _Catalog:
         aliases = crib.settings.tools.aliases
-        return [found for toolset in crib.session().catalog.toolsets for found in documents_of(toolset, aliases)]
+        toolsets = crib.session().catalog.toolsets
+        return _Catalog(
+            documents=[found for toolset in toolsets for found in documents_of(toolset, aliases)],
+            queries=(),
+            toolsets=crib.inventory.toolsets,
+            settings=crib.settings,
+        )
 
-    documents = use_crib(open_crib(tools=None, config=config), take)
-    if not documents:
+    catalog = use_crib(open_crib(tools=None, config=config), take)
+    if not catalog.documents:
         raise ConfigError("No server has a tool that can be searched: `toolcrib doctor` says more.")
-    return documents
+    return catalog
 
 
-def _run(
-    documents: "Sequence[Document]", queries: "Sequence[Query]", retrieval: Retrieval, semantic: "SemanticTier"
-) -> "Evaluation":
+def _run(catalog: _Catalog, retrieval: Retrieval, semantic: "SemanticTier", *, weighed: bool = False) -> "Evaluation":
     import os
 
+    from toolcrib.audit.weighing import weigh
     from toolcrib.cli.progress import wait_for_vectors
     from toolcrib.evals.run import evaluate as run_evaluation
     from toolcrib.retrieval.factory import build_retriever, encoder_fill, semantic_tier
@@ -154,9 +184,15 @@ def _run(
     fill = encoder_fill(retriever)
     if fill is not None:
         # Measured is the whole tier: a figure of half of it would be of no use.
-        retriever.index(documents)
+        retriever.index(catalog.documents)
         wait_for_vectors(fill)
     modes = {"off": "lexical", "static": "hybrid", "onnx": "hybrid+onnx"}
-    return run_evaluation(
-        retriever, documents, queries, retrieval=modes[semantic_tier(settings)], clock=time.perf_counter
+    run = run_evaluation(
+        retriever, catalog.documents, catalog.queries, retrieval=modes[semantic_tier(settings)], clock=time.perf_counter
     )
+    if not (weighed and catalog.toolsets):
+        return run
+    texts = [query.text for query in catalog.queries]
+    # After it, and with the same retriever: the times above are those of an index that nobody has asked yet.
+    found = weigh(catalog.toolsets, texts, settings=catalog.settings, retriever=lambda: retriever)
+    return replace(run, break_even=found)

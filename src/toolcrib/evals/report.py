@@ -6,6 +6,7 @@ Every figure carries its number of queries and its 95 % interval: sets of a hund
 from collections.abc import Sequence
 from html import escape
 
+from toolcrib.evals.break_even import BreakEven
 from toolcrib.evals.compare import Difference
 from toolcrib.evals.run import Evaluation, doubt
 
@@ -35,6 +36,8 @@ def text_report(evaluation: Evaluation) -> str:
         f"doubtful   {doubted['absent']} of {absent - right} other absent, "
         f"{doubted['missed']} of {missed} missed, {doubted['found']} of {found} found"
     )
+    if evaluation.break_even:
+        lines += _break_even(evaluation.break_even, evaluation.tools)
     return "\n".join(lines)
 
 
@@ -74,6 +77,20 @@ def svg_chart(evaluation: Evaluation) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="450" height="{height}" '
         f'font-family="sans-serif" font-size="12"><text x="8" y="18">{escape(title)}</text>{"".join(rows)}</svg>'
     )
+
+
+def _break_even(found: BreakEven, tools: int) -> list[str]:
+    """What both ways cost, and up to how many searches the second is cheaper."""
+    of_these = "" if found.tools == tools else f" ({found.tools} with a schema)"
+    lines = [
+        f"attached   {found.direct:,} tokens per turn{of_these}",
+        f"bridge     {found.visible:,} tokens per turn with tool search",
+        f"a search   {found.answer(50):,} tokens of answer, {found.answer(95):,} at p95 (n={len(found.answers):,})",
+    ]
+    if found.visible >= found.direct:
+        return [*lines, "break-even none: attaching every tool is cheaper"]
+    often = f"{found.searches(50):,} searches in {found.turns} turns ({found.per_turn(50):g} a turn)"
+    return [*lines, f"break-even {often}, {found.searches(95):,} at p95"]
 
 
 def _bar(share: float) -> str:

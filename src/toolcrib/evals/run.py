@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from toolcrib.evals.break_even import BreakEven
 from toolcrib.evals.corpus import Query
 from toolcrib.evals.metrics import MEASURES, bootstrap_interval, percentile
 from toolcrib.retrieval.base import Document, Retriever
@@ -48,6 +49,8 @@ class Evaluation:
     """What was really applied: the mode that the rankings name."""
     build_ms: float
     outcomes: tuple[Outcome, ...]
+    break_even: BreakEven | None = None
+    """Up to how many searches tool search pays; nothing if the definitions were not at hand."""
 
     def values(self, measure: str) -> list[float]:
         """One measure of every answerable query, in order."""
@@ -69,6 +72,7 @@ class Evaluation:
             "abstention": _abstention(self.outcomes),
             "latency_ms": {"p50": round(percentile(took, 50), 3), "p95": round(percentile(took, 95), 3)},
             "build_ms": round(self.build_ms, 1),
+            **({"break_even": self.break_even.summary()} if self.break_even else {}),
             "by_category": {
                 name: _category([outcome for outcome in self.outcomes if outcome.query.category == name])
                 for name in categories
