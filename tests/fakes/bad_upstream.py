@@ -39,6 +39,7 @@ MODES: dict[str, tuple[float, str]] = {
     "hang_init": (0, "never answers initialize"),
     "hang_list": (0, "never answers tools/list"),
     "hang_call": (0, "never answers tools/call"),
+    "deaf": (2, "closes its input at this call, then answers all at once, and stays (stdio only)"),
     "slow": (0.2, "waits so many seconds before every answer"),
     "garbage_stdout": (1_000, "prints so many lines that are no protocol before every answer"),
     "endless_line": (64 * 2**20, "prints so many bytes without a newline before it answers a call"),
@@ -87,6 +88,7 @@ class BadUpstream:
         self._lists = 0
         self._held: dict[object, Message] = {}
         self._stormed = False
+        self._calls: list[Message] = []
 
     def answers(self, message: Message) -> Iterator[Output]:
         """What goes back for one message, in order."""
@@ -159,6 +161,8 @@ class BadUpstream:
                     sys.stderr.buffer.write(chunk)
                 sys.stderr.buffer.flush()
                 yield answer
+            case "deaf":
+                yield from self._stop_listening(answer)
             case "wrong_id":
                 yield {**answer, "id": "an id that nobody used"}
             case "late_reply":
@@ -185,6 +189,13 @@ class BadUpstream:
         if params.get("name") == "echo_env":
             return content(json.dumps(dict(os.environ), sort_keys=True))
         return content(str((params.get("arguments") or {}).get("message", "")))
+
+    def _stop_listening(self, answer: Message) -> Iterator[Output]:
+        self._calls.append(answer)
+        if len(self._calls) >= int(self.amount):
+            os.close(sys.stdin.fileno())
+            yield Raw(iter([b"".join(json.dumps(item).encode() + b"\n" for item in self._calls)]))
+            threading.Event().wait(LIFETIME_SECONDS)
 
     def _release(self, key: object) -> Iterator[Output]:
         answer = self._held.pop(key, None)

@@ -72,6 +72,15 @@ def test_without_a_fault_it_initialises_lists_and_calls():
         assert text(peer.ask(CALL)) == "hello"
 
 
+def test_a_deaf_one_answers_what_it_has_heard_and_hears_no_more():
+    with started("--mode", "deaf") as peer:
+        peer.send(CALL, {**CALL, "id": 3})
+        assert [text(peer.read()), text(peer.read())] == ["hello", "hello"]
+        with pytest.raises(BrokenPipeError):
+            os.write(peer.stdin.fileno(), b"x")
+        assert peer.process.poll() is None
+
+
 @pytest.mark.parametrize(("mode", "message"), [("exit_on_init", INIT), ("exit_on_list", LIST), ("exit_on_call", CALL)])
 def test_an_exit_mode_ends_at_its_phase_with_the_code_asked_for(mode: str, message: dict[str, Any]):
     with started("--mode", mode, "--amount", "7") as peer:

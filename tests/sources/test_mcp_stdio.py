@@ -10,12 +10,14 @@ import pytest
 from tests.fakes.memory_upstream import eventually
 
 from toolcrib.crib import Crib
-from toolcrib.definitions import Result
+from toolcrib.definitions import JsonObject, Result
+from toolcrib.errors import SourceUnavailable
+from toolcrib.gateway.run import use_fast_loop
 from toolcrib.limits import REFRESH_EVERY_S
 from toolcrib.settings import LimitSettings, ServerSettings, Settings
 from toolcrib.sources.link import Waiter
 from toolcrib.sources.mcp_source import McpSource
-from toolcrib.sources.mcp_stdio import StdioLink
+from toolcrib.sources.mcp_stdio import Command, StdioLink
 from toolcrib.sources.processes import Guard, marked_processes
 from toolcrib.sources.servers import open_server
 from toolcrib.sources.supervisor import Pace
@@ -55,12 +57,13 @@ class Input:
 
     def __init__(self) -> None:
         self.written: list[bytes] = []
+        self.closing = False
 
     def write(self, data: bytes) -> None:
         self.written.append(data)
 
     def is_closing(self) -> bool:
-        return False
+        return self.closing
 
     def get_write_buffer_size(self) -> int:
         return 0
@@ -102,6 +105,99 @@ async def test_a_question_under_a_large_id_costs_nobody_the_answer_that_came_wit
     assert [b'"id":%d,' % (10**30) in data for data in stdin.written] == [True]
 
 
+@pytest.mark.requirement("K1")
+async def test_an_answer_counts_that_came_with_a_question_of_a_server_that_does_not_listen():
+    link = StdioLink("s", listener=lambda method, params: None, guard=Guard(), mark="m")
+    link._stdin = stdin = cast("Any", Input())
+    answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    link.begin("a", {}, Waiter(future=answer, exchange=None, headers={}))
+    stdin.closing = True
+    asked = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n{"jsonrpc":"2.0","id":2,"method":"roots/list"}\n'
+    link.pipe_data_received(1, asked + b'{"jsonrpc":"2.0","id":1,"result":{}}\n')
+    assert answer.done()
+
+
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": use_fast_loop() or asyncio.new_event_loop}
+
+
+@pytest.mark.requirement("K1")
+@pytest.mark.parametrize("loop", LOOPS)
+def test_calls_of_one_write_to_a_server_that_closed_its_input_are_told_so_on_every_loop(
+    monkeypatch: pytest.MonkeyPatch, loop: str
+):
+    monkeypatch.setattr("toolcrib.sources.mcp_stdio.EXIT_CODE_S", 0.5)
+    monkeypatch.setattr("toolcrib.sources.mcp_stdio.TERMINATE_S", 0.01)
+    failures: list[Exception] = []
+
+    async def run() -> None:
+        command = Command(argv=(sys.executable, str(BAD), "--mode", "deaf"), env={})
+        link = await StdioLink.start("s", command, listener=lambda method, params: None, guard=Guard())
+
+        class Caller:
+            """Whose answer makes room for the next call, which is written together with others."""
+
+            def __init__(self, *, follows: bool) -> None:
+                self.follows = follows
+                self.told = False
+
+            def done(self) -> bool:
+                return self.told
+
+            def set_result(self, result: bytes, /) -> None:
+                self.told = True
+                if self.follows:
+                    begin(Caller(follows=False))
+
+            def set_exception(self, exception: Exception, /) -> None:
+                self.told = True
+                failures.append(exception)
+
+        def begin(caller: Caller) -> None:
+            params: JsonObject = {"name": "echo", "arguments": {"message": "hello"}}
+            try:
+                link.begin("tools/call", params, Waiter(future=caller, exchange=None, headers={}))
+            except SourceUnavailable as error:
+                failures.append(error)
+
+        for _ in range(2):
+            begin(Caller(follows=True))
+        async with asyncio.timeout(30):
+            await link.closed.wait()
+        await link.close()
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(run())
+    # Those that followed an answer; or those before them, if the link was given up before it came.
+    assert [str(failure) for failure in failures] == ["it closed its input"] * 2
+
+
+@pytest.mark.requirement("H3")
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks for descriptors in /proc")
+def test_a_server_inherits_its_three_pipes_and_no_other_descriptor(loop: str):
+    ours, theirs = os.pipe()
+    os.set_inheritable(ours, True)
+    heard: list[str] = []
+
+    async def run() -> None:
+        script = "import os, sys; print(sorted(map(int, os.listdir('/proc/self/fd'))), file=sys.stderr)"
+        command = Command(argv=(sys.executable, "-c", script), env={})
+        link = await StdioLink.start("s", command, listener=lambda method, params: None, guard=Guard())
+        async with asyncio.timeout(30):
+            await link.closed.wait()
+        await link.close()
+        heard.extend(link.noise.tail)
+
+    try:
+        with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+            runner.run(run())
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    # The fourth is that of the list itself.
+    assert heard == ["[0, 1, 2, 3]"]
+
+
 @pytest.mark.requirement("H6", "E1")
 async def test_garbage_is_counted_and_dropped():
     source = bad("garbage_stdout")
@@ -140,6 +236,25 @@ async def test_without_its_output_the_exit_code_is_the_reason_if_it_comes_in_tim
     async with Crib(source):
         await source.settled.wait()
         assert reason in str(source.snapshot()[0].unavailable)
+
+
+@pytest.mark.requirement("K1")
+@pytest.mark.parametrize("calls", [2, 3, 6])
+async def test_a_server_that_closes_its_input_fails_the_calls_that_cannot_reach_it_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, calls: int
+):
+    monkeypatch.setattr("toolcrib.sources.mcp_stdio.EXIT_CODE_S", 0.5)
+    monkeypatch.setattr("toolcrib.sources.mcp_stdio.TERMINATE_S", 0.01)
+    source = bad("deaf")
+    crib = Crib(source, settings=Settings(limits=LimitSettings(concurrency_per_toolset=2)))
+    async with crib:
+        await source.settled.wait()
+        session = crib.session()
+        results = await asyncio.gather(*(session.call("bad__echo", {"message": "hello"}) for _ in range(calls)))
+        told = "it closed its input"
+        assert all(result.text == "hello" or told in result.text for result in results[:2])
+        assert all(told in result.text for result in results[2:])
+        await eventually(lambda: "it closed its input" in str(source.snapshot()[0].unavailable))
 
 
 @pytest.mark.requirement("K1")

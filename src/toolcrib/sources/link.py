@@ -308,12 +308,12 @@ class Link:
 
     def _question(self, identifier: Identifier, method: str, params: Raw | UnsetType, waiter: Waiter | None) -> None:
         if method == "ping":
-            self.send(result_line(identifier, b"{}"))
+            self._reply(result_line(identifier, b"{}"))
             return
         raw = b"{}" if isinstance(params, UnsetType) else bytes(params)
         exchange = self._caller(waiter, raw)
         if method not in ASKABLE or exchange is None:
-            self.send(error_line(identifier, RpcError(METHOD_NOT_FOUND, self._why_not(method))))
+            self._reply(error_line(identifier, RpcError(METHOD_NOT_FOUND, self._why_not(method))))
             return
         # From now on it is known that it asks, and that it does not say of which call.
         self.turns.needed = self.turns.needed or (waiter is None and self._named(raw) is None)
@@ -340,7 +340,12 @@ class Link:
             logger.exception("a question of %s could not be passed on", self.name)
             answer = error_line(identifier, RpcError(INTERNAL_ERROR, "The client could not be asked."))
         if not self.closed.is_set():
-            self.send(answer)
+            self._reply(answer)
+
+    def _reply(self, line: bytes) -> None:
+        # One that asks and does not listen gets no answer; what else it sent counts all the same.
+        with suppress(SourceUnavailable):
+            self.send(line)
 
 
 def call_head(name: str) -> bytes:

@@ -21,12 +21,22 @@ from toolcrib.limits import EXIT_CODE_S, TERMINATE_S, UPSTREAM_LINE_MAX_BYTES
 from toolcrib.sources.json_rpc import LineFramer, Noise
 from toolcrib.sources.last_words import last_words
 from toolcrib.sources.link import Link, Listener, Waiter
-from toolcrib.sources.processes import Guard, child_environment, kill_marked, signal_group
+from toolcrib.sources.processes import (
+    Guard,
+    child_environment,
+    keep_three_pipes,
+    kill_marked,
+    leaves_pipes_open,
+    signal_group,
+)
 
 logger = logging.getLogger("toolcrib.sources")
 
 _WRITE_HIGH_BYTES = 64 * 1024 * 1024
 """What may wait to be written to a server that does not read; then it is ended."""
+
+_CLOSED = {0: "it closed its input", 1: "it closed its output"}
+"""What a server of no use any more did, by the pipe that it closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +79,15 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
             raise SourceUnavailable(f"the directory `{command.cwd}` cannot be entered")
         link = cls(name, listener=listener, guard=guard, mark=mark)
         try:
-            await asyncio.get_running_loop().subprocess_exec(
+            loop = asyncio.get_running_loop()
+            await loop.subprocess_exec(
                 lambda: link,
                 program,
                 *command.argv[1:],
                 env=environment,
                 cwd=command.cwd,
                 start_new_session=sys.platform != "win32",
+                preexec_fn=keep_three_pipes if leaves_pipes_open(loop) else None,
             )
         except OSError as error:
             raise SourceUnavailable(f"`{command.argv[0]}` cannot be started: {error.strerror or error}") from None
@@ -118,10 +130,10 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
         self.noise.take(line)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        """One of its pipes closed; without its output it is of no use."""
-        if fd == 1 and not self.closed.is_set():
+        """One of its pipes closed; without its input or its output it is of no use."""
+        if fd in _CLOSED and not self.closed.is_set():
             # The exit code usually follows at once, and says more; on a busy machine it takes its time.
-            asyncio.get_running_loop().call_later(EXIT_CODE_S, self._give_up)
+            asyncio.get_running_loop().call_later(EXIT_CODE_S, self._give_up, _CLOSED[fd])
 
     def process_exited(self) -> None:
         """It has ended."""
@@ -132,15 +144,15 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
         self.fail(self._why(how))
         self._kill()
 
-    def _give_up(self) -> None:
-        self.fail(self._why("it closed its output"))
+    def _give_up(self, how: str) -> None:
+        self.fail(self._why(how))
 
     # What callers use
 
     def send(self, data: bytes, waiter: Waiter | None = None) -> None:
         """Writes one line to its input."""
         if self._stdin is None or self._stdin.is_closing():
-            raise SourceUnavailable(self.reason or "its input is closed")
+            raise SourceUnavailable(self.reason or _CLOSED[0])
         if self._together is not None:
             self._together.append(data)
         else:
@@ -148,6 +160,7 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
 
     def _write(self, data: bytes) -> None:
         if self._stdin is None or self._stdin.is_closing():
+            # What was to be written together is lost; whoever waits for it is told when the link is given up.
             return
         self._stdin.write(data)
         if self._stdin.get_write_buffer_size() > _WRITE_HIGH_BYTES:

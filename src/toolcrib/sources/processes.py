@@ -6,6 +6,7 @@ its mark, whatever session it moved to. If we are killed ourselves, the guard (a
 our pipe to close) does the same.
 """
 
+import asyncio
 import os
 import secrets
 import signal
@@ -50,6 +51,26 @@ def child_environment(declared: Mapping[str, str], mark: str, environ: Mapping[s
     allowed = {name: environ[name] for name in _ALLOWED if name in environ}
     allowed.update((name, value) for name, value in environ.items() if name.startswith("LC_"))
     return {**allowed, **declared, MARK: mark}
+
+
+def leaves_pipes_open(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether a child of this loop gets second copies of its pipes, so that closing one of them goes unnoticed.
+
+    uvloop does so on Linux, and closes nothing else that can be inherited.
+    """
+    return type(loop).__module__.partition(".")[0] == "uvloop" and sys.platform == "linux"
+
+
+def keep_three_pipes() -> None:
+    """Lets a child, before it becomes its program, keep its input, its output and its standard error only."""
+    # Marked and not closed: the pipes are not yet in their places.
+    names: list[str] = []
+    with suppress(OSError):
+        names = os.listdir("/proc/self/fd")  # noqa: PTH208 - between fork and exec, as little as possible
+    for name in names:
+        if int(name) > 2:
+            with suppress(OSError):  # the one that the list was read from is gone
+                os.set_inheritable(int(name), False)
 
 
 class Guard:
