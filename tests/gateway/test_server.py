@@ -338,6 +338,55 @@ async def test_a_changed_list_is_announced_and_served():
         assert await client.names() == ["one__first", "one__second"]
 
 
+@pytest.mark.requirement("X17", "S15")
+async def test_who_lists_once_the_servers_are_up_is_not_told_that_they_came_up(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("toolcrib.gateway.changes.REFRESH_EVERY_S", 0.0)
+    gate = asyncio.Event()
+
+    async def list_late(params: Any) -> Any:
+        await gate.wait()
+        return {"tools": late.tools}
+
+    more: Any = {
+        "prompts__list": lambda params: {"prompts": [{"name": "greet"}]},
+        "resources__list": lambda params: {"resources": [{"uri": "repo://a", "name": "a"}]},
+    }
+    early, late = MemoryServer(**more), MemoryServer(tools__list=list_late, **more)
+    sources = [early.source("early"), late.source("late")]
+    async with gateway_client(*sources) as client:
+        asked = asyncio.create_task(client.names())
+        await sources[0].settled.wait()
+        await eventually(lambda: not client.changes._pending)
+        gate.set()
+        assert await asked == ["early__echo", "late__echo"]
+        assert len((await client.ask("prompts/list"))["result"]["prompts"]) == 2
+        assert len((await client.ask("resources/list"))["result"]["resources"]) == 2
+        await client.ask("resources/templates/list")
+        await eventually(lambda: not client.changes._pending)
+        assert client.messages == []
+        late.tools = [tool("other")]
+        late.push({"method": "notifications/tools/list_changed"})
+        await client.next(method="notifications/tools/list_changed")
+        assert await client.names() == ["early__echo", "late__other"]
+
+
+@pytest.mark.requirement("X17")
+async def test_prompts_and_resources_that_change_are_announced_to_whoever_listed_them():
+    prompts, resources = [{"name": "greet"}], [{"uri": "repo://a", "name": "a"}]
+    server = MemoryServer(
+        prompts__list=lambda params: {"prompts": prompts}, resources__list=lambda params: {"resources": resources}
+    )
+    async with gateway_client(server.source("one")) as client:
+        await client.ask("prompts/list")
+        await client.ask("resources/templates/list")
+        prompts, resources = [{"name": "part"}], []
+        server.push({"method": "notifications/prompts/list_changed"})
+        server.push({"method": "notifications/resources/list_changed"})
+        await client.next(method="notifications/prompts/list_changed")
+        await client.next(method="notifications/resources/list_changed")
+        assert (await client.ask("prompts/list"))["result"]["prompts"] == [{"name": "one__part"}]
+
+
 @pytest.mark.requirement("X16")
 async def test_a_modern_client_subscribes_and_is_told():
     server = MemoryServer([tool("first")])

@@ -1,6 +1,7 @@
 """What clients are told without asking: that a list changed, or a resource they follow.
 
-Many changes in one moment are one message. A client hears only of what its principal may see, and a stream whose
+Many changes in one moment are one message. A client hears only of what its principal may see, and only if that is not
+what it has listed itself: who comes while servers start lists once they are up, and has missed nothing. A stream whose
 client does not read is ended instead of filling memory.
 """
 
@@ -12,8 +13,8 @@ import orjson
 
 from toolcrib.crib import Crib
 from toolcrib.definitions import Json, JsonObject
-from toolcrib.gateway.library import uri_prefix
-from toolcrib.gateway.relay import Client
+from toolcrib.gateway.library import Library, uri_prefix
+from toolcrib.gateway.relay import Client, Mark
 from toolcrib.limits import LISTENERS_MAX, REFRESH_EVERY_S
 from toolcrib.sources.handshake import META_SUBSCRIPTION
 from toolcrib.sources.json_rpc import INTERNAL_ERROR, Identifier, RpcError, notification_line
@@ -40,7 +41,8 @@ class Subscription:
     client: Client
     push: Push
     feed: "ChangeFeed"
-    kinds: frozenset[Event] = frozenset({"tools", "prompts", "resources"})
+    known: dict[Event, Mark]
+    """The lists that the client wants to hear about, as it knows them."""
     meta: JsonObject | None = None
     """What every message of a modern subscription carries."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -66,17 +68,15 @@ class ChangeFeed:
         self._subscriptions: set[Subscription] = set()
         self._pending: set[tuple[Event, str]] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._tools: dict[Subscription, str] = {}
         for source in crib.sources:
             if isinstance(source, McpSource):
                 source.subscribe(lambda event, uri, source=source: self._changed(source, event, uri))
                 source.watch(lambda source=source: self._changed(source, "tools", None))
 
     def follow(self, client: Client, push: Push) -> Subscription:
-        """Tells an old client about everything."""
-        subscription = Subscription(client=client, push=push, feed=self)
+        """Tells an old client about every list that it has asked for."""
+        subscription = Subscription(client=client, push=push, feed=self, known=client.listed)
         self._subscriptions.add(subscription)
-        self._tools[subscription] = self._fingerprint(client)
         return subscription
 
     async def serve(self, client: Client, identifier: Identifier, params: JsonObject, push: Push) -> bytes:
@@ -95,11 +95,10 @@ class ChangeFeed:
             client=client,
             push=push,
             feed=self,
-            kinds=frozenset(kind for key, kind in _FILTERS.items() if key in honoured),
+            known={kind: mark_of(self._crib, client, kind) for key, kind in _FILTERS.items() if key in honoured},
             meta=meta,
         )
         self._subscriptions.add(subscription)
-        self._tools[subscription] = self._fingerprint(client)
         try:
             subscription.tell("notifications/subscriptions/acknowledged", {"notifications": honoured})
             await subscription.ended.wait()
@@ -110,7 +109,6 @@ class ChangeFeed:
     def drop(self, subscription: Subscription) -> None:
         """Forgets a subscription."""
         self._subscriptions.discard(subscription)
-        self._tools.pop(subscription, None)
 
     def close(self) -> None:
         """Ends every subscription."""
@@ -142,21 +140,28 @@ class ChangeFeed:
         pending, self._pending = self._pending, set()
         for subscription in tuple(self._subscriptions):
             scope = subscription.client.principal.scope
-            for event in ("tools", "prompts", "resources"):
+            for event in _METHODS:
                 names = [name for kind, name in pending if kind == event and scope.allows_toolset(name)]
-                if names and event in subscription.kinds and self._is_news(subscription, event):
+                if names and self._is_news(subscription, event):
                     subscription.tell(_METHODS[event], {})
 
     def _is_news(self, subscription: Subscription, event: Event) -> bool:
-        """Whether a client's own list of tools really changed: a change that it cannot see is none."""
-        if event != "tools":
-            return True
-        now = self._fingerprint(subscription.client)
-        before = self._tools.get(subscription)
-        self._tools[subscription] = now
-        return now != before
+        """Whether a client's own list really changed: a change that it cannot see is none, nor one that it has seen."""
+        known = subscription.known
+        if event not in known:
+            return False
+        before, known[event] = known[event], mark_of(self._crib, subscription.client, event)
+        return known[event] != before
 
-    def _fingerprint(self, client: Client) -> str:
-        catalog = self._crib.select(client.principal.scope).catalog
+
+def mark_of(crib: Crib, client: Client, event: Event) -> Mark:
+    """Something that is the same as long as a client's list is."""
+    if event == "tools":
+        catalog = crib.select(client.principal.scope).catalog
         down = ",".join(toolset.name for toolset in catalog.toolsets if toolset.unavailable)
         return f"{catalog.fingerprint}{down}"
+    library = Library(crib)
+    principal = client.principal
+    if event == "prompts":
+        return hash(orjson.dumps(library.prompts(principal)))
+    return hash(orjson.dumps([library.resources(principal), library.templates(principal)]))

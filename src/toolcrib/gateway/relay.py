@@ -28,6 +28,7 @@ from toolcrib.sources.json_rpc import (
     notification_line,
     request_line,
 )
+from toolcrib.sources.mcp_source import Event
 
 FAILURE = RpcError(INTERNAL_ERROR, "The gateway failed; its log says why.")
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -41,6 +42,9 @@ _CAPABILITY = {
     "elicitation/create": "elicitation",
     "roots/list": "roots",
 }
+
+Mark = str | int
+"""What tells a list from another."""
 
 
 class Desk(Protocol):
@@ -90,6 +94,8 @@ class Client:
     version: str
     capabilities: JsonObject = field(default_factory=dict[str, "Json"])
     log_level: str | None = None
+    listed: dict[Event, Mark] = field(default_factory=dict[Event, Mark])
+    """The lists that an old client has asked for, as it got them."""
     subscribed: set[str] = field(default_factory=set[str])
     """Resources that it wants to hear about, by the URI that it knows."""
     questions: "dict[str, asyncio.Future[bytes]]" = field(default_factory=dict[str, "asyncio.Future[bytes]"])

@@ -24,13 +24,14 @@ from toolcrib.execution.errands import Errand
 from toolcrib.execution.executor import Done
 from toolcrib.execution.places import Places
 from toolcrib.gateway.approvals import InputNeeded
+from toolcrib.gateway.changes import mark_of
 from toolcrib.gateway.library import Library
 from toolcrib.gateway.parking import Parking
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
 from toolcrib.gateway.relay import LEVELS, Asker, Client, ClientExchange
 from toolcrib.sources.handshake import LEGACY_VERSIONS, META_SERVER, MODERN_VERSION, own_info
 from toolcrib.sources.json_rpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Identifier, RpcError
-from toolcrib.sources.mcp_source import McpSource
+from toolcrib.sources.mcp_source import Event, McpSource
 
 logger = logging.getLogger("toolcrib.gateway")
 
@@ -267,19 +268,20 @@ class Gateway:
     async def _list_tools(self, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
         await self.wait_settled()
         array = client.session.assemble(dialect="mcp").encoded
-        return self._listed(client, "tools", array)
+        return self._listed(client, "tools", "tools", array)
 
     async def _list_prompts(self, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
         await self.wait_settled()
-        return self._listed(client, "prompts", orjson.dumps(self.library.prompts(client.principal)))
+        return self._listed(client, "prompts", "prompts", orjson.dumps(self.library.prompts(client.principal)))
 
     async def _list_resources(self, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
         await self.wait_settled()
-        return self._listed(client, "resources", orjson.dumps(self.library.resources(client.principal)))
+        return self._listed(client, "resources", "resources", orjson.dumps(self.library.resources(client.principal)))
 
     async def _list_templates(self, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
         await self.wait_settled()
-        return self._listed(client, "resourceTemplates", orjson.dumps(self.library.templates(client.principal)))
+        array = orjson.dumps(self.library.templates(client.principal))
+        return self._listed(client, "resources", "resourceTemplates", array)
 
     async def _read_resource(self, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
         result = await self.library.read_resource(client, params, exchange)
@@ -287,8 +289,10 @@ class Gateway:
             return b'{"ttlMs":0,"cacheScope":"private",' + result[1:]
         return result
 
-    def _listed(self, client: Client, key: str, array: bytes) -> bytes:
+    def _listed(self, client: Client, event: Event, key: str, array: bytes) -> bytes:
         if client.era == "legacy":
+            if key == event or event not in client.listed:  # templates alone do not tell of resources
+                client.listed[event] = mark_of(self.crib, client, event)
             return b'{"%b":%b}' % (key.encode(), array)
         scope = b"private" if client.principal.is_restricted else b"public"
         return b'{"resultType":"complete","%b":%b,"ttlMs":%d,"cacheScope":"%b"}' % (
