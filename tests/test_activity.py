@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.factories import Recorder, bridged, core, crib, definition, github, model_call
 
 from toolcrib.activity import Activity, Event, JsonlSink, Trace, shape_of
+from toolcrib.errors import ConfigError
 from toolcrib.settings import ActivitySettings, Settings, ToolSearchSettings, ToolsSettings
 
 SECRET = "correct horse battery staple"
@@ -158,6 +159,13 @@ def test_control_characters_cannot_forge_a_line(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     JsonlSink(path)(Event(stage="x", tool='evil\n{"stage":"forged"}\x1b[31m'))
     assert len(path.read_text().splitlines()) == 1
+
+
+def test_a_feed_that_cannot_be_written_is_said_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file" / "feed.jsonl", tmp_path):
+        with pytest.raises(ConfigError, match=r"The feed cannot be written to .*: .*\. Change `activity\.file`\."):
+            JsonlSink(path)
 
 
 @given(

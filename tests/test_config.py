@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from toolcrib.config import _WITHOUT_SECTION, build_settings, load_settings
+from toolcrib.config import _WITHOUT_SECTION, build_settings, load_settings, lock_file
 from toolcrib.errors import ConfigError
 from toolcrib.settings import Settings
 from toolcrib.wrong_settings import known_keys
@@ -224,3 +224,33 @@ def test_off_without_quotes_switches_pins_and_screening_off(tmp_path: Path) -> N
 def test_every_setting_of_a_single_word_can_be_set_by_the_environment() -> None:
     plain = {name for name, value in msgspec.structs.asdict(Settings()).items() if isinstance(value, str | bool)}
     assert {*plain, "lock"} == set(_WITHOUT_SECTION)
+
+
+def test_files_that_a_configuration_names_are_beside_it_wherever_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "conf").mkdir()
+    text = "activity: {file: logs/feed.jsonl}\ngateway: {tokens: t.json}\nlock: approved.lock\n"
+    path = write(tmp_path / "conf", text)
+    monkeypatch.chdir(tmp_path)
+    for named in (path, Path("conf/toolcrib.yaml")):
+        settings = load_settings(named, environ={}).settings
+        assert Path(settings.activity.file or "").resolve() == tmp_path / "conf/logs/feed.jsonl"
+        assert Path(settings.gateway.tokens or "").resolve() == tmp_path / "conf/t.json"
+        assert lock_file(named, settings).resolve() == tmp_path / "conf/approved.lock"
+    assert lock_file(path, load_settings(environ={}).settings) == tmp_path / "conf/toolcrib.lock"
+
+
+def test_a_file_by_its_whole_name_or_in_ones_home_is_where_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    variables = {"TOOLCRIB_ACTIVITY__FILE": "/var/feed.jsonl", "TOOLCRIB_GATEWAY__TOKENS": "~/t.json"}
+    settings = load_settings(write(tmp_path, ""), environ=variables).settings
+    assert settings.activity.file == "/var/feed.jsonl"
+    assert settings.gateway.tokens == str(tmp_path / "me/t.json")
+
+
+def test_without_a_configuration_file_a_feed_is_where_one_stands() -> None:
+    settings = load_settings(environ={"TOOLCRIB_ACTIVITY__FILE": "feed.jsonl"}).settings
+    assert settings.activity.file == "feed.jsonl"

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.dialects.base import kind_of
+from toolcrib.errors import ConfigError
 from toolcrib.kernel import kernel
 from toolcrib.limits import ACTIVITY_EVENTS, ACTIVITY_FILE_MAX_BYTES, QUERY_WORDS_KEPT
 
@@ -209,14 +210,23 @@ class Activity:
 
 
 class JsonlSink:
-    """Writes events to a file, one JSON object a line; rotated at a size, readable by its owner only."""
+    """Writes events to a file, one JSON object a line; rotated at a size, readable by its owner only.
+
+    Raises `ConfigError` if the file cannot be written.
+    """
 
     def __init__(self, path: Path | str, *, max_bytes: int = ACTIVITY_FILE_MAX_BYTES) -> None:
         self._path = Path(path)
         self._max_bytes = max_bytes
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.touch(mode=0o600)
-        self._size = self._path.stat().st_size
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.touch(mode=0o600)
+            with self._path.open("ab") as file:
+                self._size = file.tell()
+        except OSError as error:
+            raise ConfigError(
+                f"The feed cannot be written to {self._path}: {error.strerror or error}. Change `activity.file`."
+            ) from None
 
     def __call__(self, event: Event) -> None:
         """Appends one line."""

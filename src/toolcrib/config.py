@@ -17,6 +17,7 @@ import yaml
 
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.errors import ConfigError
+from toolcrib.intake.pins import LOCK_NAME
 from toolcrib.jsonc import TextError, read_jsonc
 from toolcrib.settings import ServerSettings, Settings
 from toolcrib.sources.base import Source
@@ -70,7 +71,27 @@ def load_settings(
             if was_valid and not _is_valid(data):
                 # What is wrong is the variable, not the file.
                 where = origin.removeprefix("env:")
-    return Loaded(settings=build_settings(data, where=where), origins=origins)
+    settings = build_settings(data, where=where)
+    return Loaded(settings=_with_places(settings, path) if path is not None else settings, origins=origins)
+
+
+def lock_file(path: Path, settings: Settings) -> Path:
+    """The lock file that belongs to a configuration file."""
+    return _beside(path, settings.lock or LOCK_NAME)
+
+
+def _with_places(settings: Settings, path: Path) -> Settings:
+    activity, gateway = settings.activity, settings.gateway
+    if activity.file:
+        activity = msgspec.structs.replace(activity, file=str(_beside(path, activity.file)))
+    if gateway.tokens:
+        gateway = msgspec.structs.replace(gateway, tokens=str(_beside(path, gateway.tokens)))
+    return msgspec.structs.replace(settings, activity=activity, gateway=gateway)
+
+
+def _beside(path: Path, name: str) -> Path:
+    """A file that a configuration names, beside the configuration: whoever starts us may stand anywhere."""
+    return path.parent / Path(name).expanduser()
 
 
 def build_settings(data: Mapping[str, Json], *, where: str = "settings") -> Settings:

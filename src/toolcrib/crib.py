@@ -124,10 +124,10 @@ class Crib:
     @classmethod
     def from_config(cls, path: Path | str, **options: object) -> "Crib":
         """The crib that a configuration file describes. Raises `ConfigError`."""
-        from toolcrib.config import load_settings, open_sources
+        from toolcrib.config import load_settings, lock_file, open_sources
 
         settings = load_settings(Path(path)).settings
-        options = {"lock": Path(path).parent / (settings.lock or LOCK_NAME), **options}
+        options = {"lock": lock_file(Path(path), settings), **options}
         return cls(*open_sources(settings), settings=settings, **options)  # pyright: ignore[reportArgumentType]
 
     async def __aenter__(self) -> Self:

@@ -110,6 +110,7 @@ class ActivitySettings(_Section, frozen=True):
     """`activity`: where the feed of what really ran goes, and how much it says."""
 
     file: str | None = None
+    """Relative to the configuration file."""
     arguments: Literal["shapes", "values"] = "shapes"
     queries: bool = False
     """Whether to keep the words of searches, for `toolcrib learn`."""
@@ -186,7 +187,7 @@ class GatewaySettings(_Section, frozen=True):
     origins: tuple[str, ...] = ()
     """Web origins, besides loopback, whose pages may talk to it."""
     tokens: str | None = None
-    """The file of tokens; in the user's configuration directory if not given."""
+    """The file of tokens, relative to the configuration file; in the user's configuration directory if not given."""
     startup_wait: Seconds = 10.0
     """Seconds that a first list waits for servers that are still starting."""
 

@@ -49,8 +49,7 @@ def agent_configuration(config: Path | None, **given: object) -> "tuple[Settings
     Raises `ConfigError`.
     """
     from toolcrib.cli.cribs import DEFAULT_CONFIG
-    from toolcrib.config import load_settings, open_sources
-    from toolcrib.intake.pins import LOCK_NAME
+    from toolcrib.config import load_settings, lock_file, open_sources
 
     path = config or (Path(DEFAULT_CONFIG) if Path(DEFAULT_CONFIG).exists() else None)
     flags: dict[str, Json] = {
@@ -59,7 +58,7 @@ def agent_configuration(config: Path | None, **given: object) -> "tuple[Settings
         if value is not None
     }
     settings = load_settings(path, flags=flags).settings
-    lock = path.parent / (settings.lock or LOCK_NAME) if path else None
+    lock = lock_file(path, settings) if path else None
     return settings, list(open_sources(settings)), lock
 
 

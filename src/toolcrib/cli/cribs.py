@@ -7,11 +7,10 @@ from typing import TypeVar
 
 from toolcrib.cli.catalogs import load_catalog
 from toolcrib.cli.progress import starting_bar
-from toolcrib.config import load_settings, open_sources
+from toolcrib.config import load_settings, lock_file, open_sources
 from toolcrib.crib import Crib
 from toolcrib.definitions import Json
 from toolcrib.errors import ConfigError
-from toolcrib.intake.pins import LOCK_NAME
 from toolcrib.limits import AUDIT_START_S
 from toolcrib.sources.base import Settling, Source
 
@@ -44,7 +43,7 @@ def open_crib(
     if not sources:
         raise ConfigError(f"{path}: names no tools: give it `mcpServers` or `python` (docs/configuration.md).")
     chosen = sources if tool is None else _those_with(tool, sources)
-    return Crib(*chosen, settings=settings, lock=lock or path.parent / (settings.lock or LOCK_NAME))
+    return Crib(*chosen, settings=settings, lock=lock or lock_file(path, settings))
 
 
 def _those_with(tool: str, sources: Sequence[Source]) -> Sequence[Source]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolcrib.clients.state import ClientState
-from toolcrib.config import Loaded, open_sources
+from toolcrib.config import Loaded, lock_file, open_sources
 from toolcrib.crib import Crib
 from toolcrib.definitions import JsonObject
 from toolcrib.doctor.checks import (
@@ -29,7 +29,6 @@ from toolcrib.doctor.checks import (
 from toolcrib.errors import ToolcribError
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
 from toolcrib.gateway.run import DEFAULT_CONFIG
-from toolcrib.intake.pins import LOCK_NAME
 from toolcrib.kernel import account
 from toolcrib.limits import AUDIT_CLOSE_S, DOCTOR_ENDPOINT_S, DOCTOR_START_S, ENCODER_SEARCH_WAIT_S
 from toolcrib.retrieval.encoder_fill import FillState
@@ -85,7 +84,7 @@ async def examine(
     settings = loaded.settings
     tier = semantic_tier(settings.tools.tool_search)
     retriever = open_encoded(environ) if tier == "onnx" else HybridRetriever()
-    lock = path.parent / (settings.lock or LOCK_NAME) if path else None
+    lock = lock_file(path, settings) if path else None
     crib = Crib(
         *open_sources(settings),
         settings=settings,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from toolcrib.config import Loaded, load_settings, open_sources
+from toolcrib.config import Loaded, load_settings, lock_file, open_sources
 from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError, RequiredToolsMissing
 from toolcrib.gateway.approvals import ClientApprover
@@ -22,7 +22,6 @@ from toolcrib.gateway.lock_watch import watch_lock
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
 from toolcrib.gateway.server import Gateway
 from toolcrib.gateway.starting import report_starts
-from toolcrib.intake.pins import LOCK_NAME
 from toolcrib.limits import GC_EVERY_OBJECTS, UPSTREAM_BODY_MAX_BYTES
 from toolcrib.settings import Settings
 
@@ -83,7 +82,7 @@ async def run_gateway(options: Options) -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
     path = _config_path(options)
     settings = gateway_settings(load_settings(path))
-    crib, gateway = open_gateway(settings, lock=path.parent / (settings.lock or LOCK_NAME))
+    crib, gateway = open_gateway(settings, lock=lock_file(path, settings))
     principal = gateway.profiles.principal("local", options.profile)
     async with crib:
         changes = ChangeFeed(crib)
