@@ -758,7 +758,8 @@ def test_runs_that_somebody_made_collide_stay_with_python_and_get_their_codes() 
     assert kernel is not None
     colliding = [run for number in range(60_000) if place_of(run := b"w%d" % number) == 500]
     assert len(colliding) > 40
-    memo, asked, vocabulary = kernel.runs(0), list[str](), kernel.vocabulary(0)
+    asked, vocabulary = list[str](), kernel.vocabulary(0)
+    memo = kernel.runs(vocabulary)
 
     def odd(run: str) -> list[tuple[int, ...]]:
         asked.append(run)
@@ -766,10 +767,36 @@ def test_runs_that_somebody_made_collide_stay_with_python_and_get_their_codes() 
 
     given = [("", b" ".join(colliding).decode(), "", "", ((), ""), ())]
     for _ in range(2):
-        found = kernel.analyse(memo, vocabulary, odd, documents.read_inside, given, SHAPE, (64, 4_000, 2_000, 6, 20))
+        found = kernel.analyse(memo, odd, documents.read_inside, given, SHAPE, (64, 4_000, 2_000, 6, 20))
         assert np.frombuffer(found[1], dtype=np.int32).tolist() == list(range(len(vocabulary)))
     assert asked == [run.decode() for run in colliding[32:]] * 2
     assert kernel.run_count(memo) == 32
+
+
+@compiled
+@pytest.mark.parametrize("seed", [0, 7, -1, 1 << 70])
+def test_a_memo_gives_the_numbers_of_its_own_vocabulary_whatever_the_seed(seed: int) -> None:
+    assert kernel is not None
+    vocabulary = kernel.vocabulary(seed)
+    for word in ("issue", "create", "somewhatlonger"):
+        vocabulary.setdefault(word, len(vocabulary))
+    memo, given = kernel.runs(vocabulary), [("", "createIssue issue somewhatlonger other2 other", "", "", ((), ""), ())]
+    found = [kernel.analyse(memo, len, len, given, SHAPE, (64, 400, 2_000, 6, 20)) for _ in range(2)]
+    terms = np.frombuffer(found[0][1], dtype=np.int32).tolist()
+    assert found[0] == found[1]
+    held = list(vocabulary)
+    assert sorted(held[number] for number in terms) == sorted(held)
+    assert [vocabulary.get(term) for term in held] == list(range(len(held)))
+    assert held[:3] == ["issue", "create", "somewhatlonger"] and "other" in held
+
+
+@compiled
+def test_a_memo_keeps_its_vocabulary_alive() -> None:
+    assert kernel is not None
+    memo = kernel.runs(numbered(["a"]))
+    gc.collect()
+    _, terms, _ = kernel.analyse(memo, len, len, [("", "a b", "", "", ((), ""), ())], SHAPE, (64, 400, 2_000, 6, 20))
+    assert np.frombuffer(terms, dtype=np.int32).tolist() == [0, 1]
 
 
 KEYWORDS = st.sampled_from(
@@ -1041,22 +1068,25 @@ def test_documents_that_are_none_are_refused_and_so_are_numbers_that_no_term_has
         (*good[:4], ("", ""), ()), (*good[:4], ((), b""), ()), (*good[:4], ((7,), ""), ()), (*good[:5], "also"), (*good[:5], (None,)),
     ):  # fmt: skip
         with pytest.raises(TypeError):
-            kernel.analyse(kernel.runs(1), numbered(()), len, len, [document], SHAPE, bounds)
+            kernel.analyse(kernel.runs(numbered(())), len, len, [document], SHAPE, bounds)
     odd, bad = ("k", "né", "", "", ((), ""), ()), ("k", "", "", "", b"[]", ())
     for numbers in ([(1,)], [(-1,)], [("a",)], [[0]], (), None, [(1 << 70,)]):
         with pytest.raises((TypeError, ValueError, OverflowError)):
-            kernel.analyse(kernel.runs(1), numbered(["a"]), lambda text, told=numbers: told, len, [odd], SHAPE, bounds)
+            kernel.analyse(kernel.runs(numbered(["a"])), lambda text, told=numbers: told, len, [odd], SHAPE, bounds)
     for inside in (None, 7, (), ((), 7)):
         with pytest.raises(TypeError):
-            kernel.analyse(kernel.runs(1), numbered(()), len, lambda schema, told=inside: told, [bad], SHAPE, bounds)
+            kernel.analyse(kernel.runs(numbered(())), len, lambda schema, told=inside: told, [bad], SHAPE, bounds)
     for shape in (SHAPE[:9], SHAPE.astype(np.float32), shifted(SHAPE), [1.0]):
         with pytest.raises((TypeError, ValueError)):
-            kernel.analyse(kernel.runs(1), numbered(()), len, len, [good], shape, bounds)
+            kernel.analyse(kernel.runs(numbered(())), len, len, [good], shape, bounds)
     for wrong in ((0, *bounds[1:]), (1_000, *bounds[1:]), (64, 400), (64, -1, 9, 6, 20), (64, 400, 9, 1 << 40, 20)):
         with pytest.raises((TypeError, ValueError, OverflowError)):
-            kernel.analyse(kernel.runs(1), numbered(()), len, len, [good], SHAPE, wrong)
-    with pytest.raises(TypeError):
-        kernel.analyse(kernel.runs(1), {"leaf": 0}, len, len, [good], SHAPE, bounds)
+            kernel.analyse(kernel.runs(numbered(())), len, len, [good], SHAPE, wrong)
+    with pytest.raises(ValueError):
+        kernel.analyse({"leaf": 0}, len, len, [good], SHAPE, bounds)
+    for none in ({"leaf": 0}, 1, None):
+        with pytest.raises(TypeError, match="runs takes a vocabulary"):
+            kernel.runs(none)
 
 
 @compiled
@@ -1294,10 +1324,10 @@ def test_searching_leaks_nothing() -> None:
             given = [(word, f"{word} {word}X{turn} w{turn}", "né", "a — b", each, (word,)) for each in (schema, b"[]")]
             bounds = 64, 400, 2_000, 6, 20
             kernel.analyse(
-                kernel.runs(turn), numbered([word]), lambda text: [(0,)], documents.read_inside, given, SHAPE, bounds
+                kernel.runs(numbered([word])), lambda text: [(0,)], documents.read_inside, given, SHAPE, bounds
             )
             with suppress(TypeError):
-                kernel.analyse(kernel.runs(turn), numbered([word]), len, documents.read_inside, given, SHAPE, bounds)
+                kernel.analyse(kernel.runs(numbered([word])), len, documents.read_inside, given, SHAPE, bounds)
             kernel.name_hashes(given)
             segment = kernel.postings(
                 50,
@@ -1374,7 +1404,7 @@ asked = asked % orjson.dumps({"long": "one\\ntwo\u00e9", "a": [1000, {"b": "two\
 answer = b'{"jsonrpc":"2.0","id":1000,"result":{"content":[]}}'
 lines, meant = b"one\\ntwo\\n", {"long": "x" * 300, "a": {"b": [], "c": 1}}
 numbered = kernel.vocabulary(seed)
-kernel.analyse(kernel.runs(seed), numbered, odd, len, given, shape, bounds)
+kernel.analyse(kernel.runs(numbered), odd, len, given, shape, bounds)
 calls = [
     lambda: kernel.keep(values, encode, 1 << 18),
     lambda: kernel.terms("createIssue in someWords", 64),
@@ -1389,7 +1419,7 @@ calls = [
     lambda: kernel.read_tool(b'{"name":"n","annotations":{},"inputSchema":' + schema + b"}", 64, 999, 99),
     lambda: kernel.read_tools(b'[{"name":"n","inputSchema":' + schema + b"},1]", 64, 999, 99, 64),
     lambda: kernel.signature("t", simple, *signed, 600),
-    lambda: kernel.analyse(kernel.runs(seed), numbered, odd, len, given, shape, bounds),
+    lambda: kernel.analyse(kernel.runs(numbered), odd, len, given, shape, bounds),
     lambda: kernel.segment(sizes, terms, codes, None),
     lambda: kernel.merge(kernel.postings(50, *arrays), ((0, 1.0),), ((0, 0.5),)),
     lambda: kernel.best(scores, 9),

@@ -129,7 +129,7 @@ static int add_met(Analysis *all)
     for (const Met *met = all->met; met < last; met++) {
         int32_t own = met->plain ? give_number(all->vocabulary, met->hash, met->run, met->size) : 0;
         const int32_t *numbers = &own;
-        int count = met->plain ? 1 : terms_of_run(all->held, all->vocabulary, met, all->longest, &numbers);
+        int count = met->plain ? 1 : terms_of_run(all->held, met, all->longest, &numbers);
         if (own < 0 || count == -1 || (count == -2 && add_run_alone(all, met->run, met->size) < 0))
             return -1;
         if (count < 0)
@@ -148,7 +148,7 @@ static int add_met(Analysis *all)
 static int add_ascii(Analysis *all, const char *text, size_t size, const char *end)
 {
     for (const char *stop = text + size; text < stop;) {
-        text = meet_runs(all->held, all->vocabulary, text, stop, end, all->longest, all->met, &all->met_used, MET);
+        text = meet_runs(all->held, text, stop, end, all->longest, all->met, &all->met_used, MET);
         if (all->met_used == MET && add_met(all) < 0)
             return -1;
     }
@@ -322,22 +322,23 @@ static int64_t add_document(Analysis *all, PyObject *document, PyObject *read)
     return end_document(all);
 }
 
-/* analyse(runs, vocabulary, odd, read, documents, weights, bounds) -> sizes, terms and codes of documents, packed; the
+/* analyse(runs, odd, read, documents, weights, bounds) -> sizes, terms and codes of documents, packed; the
    terms of a document are in no order. `odd` gives the terms of every run of a text, `read` the words of a schema that
    is not read here. Weights are three numbers a field, coverage, saturation and scale; bounds are characters of a run,
    runs of a field, characters inside a schema, its levels, and values of an enumeration. */
 FAST(analyse)
 {
-    if (count != 7 || !as_vocabulary(args[1]) || !PyList_CheckExact(args[4]) || !PyTuple_CheckExact(args[6])
-        || PyTuple_GET_SIZE(args[6]) != 5)
-        return PyErr_Format(PyExc_TypeError,
-                            "analyse takes runs, a vocabulary, two functions, documents, weights and five bounds");
-    Analysis all = {.held = PyCapsule_GetPointer(args[0], RUNS), .vocabulary = as_vocabulary(args[1]), .odd = args[2]};
+    Runs *held = count == 6 ? PyCapsule_GetPointer(args[0], RUNS) : NULL;
+    if (PyErr_Occurred())
+        return NULL;
+    if (!held || !PyList_CheckExact(args[3]) || !PyTuple_CheckExact(args[5]) || PyTuple_GET_SIZE(args[5]) != 5)
+        return PyErr_Format(PyExc_TypeError, "analyse takes runs, two functions, documents, weights and five bounds");
+    Analysis all = {.held = held, .vocabulary = vocabulary_of(held), .odd = args[1]};
     size_t *bounds[] = {&all.longest, &all.runs, &all.nested, &all.levels, &all.enumerated};
     for (int which = 0; !PyErr_Occurred() && which < 5; which++)
-        *bounds[which] = PyLong_AsSize_t(PyTuple_GET_ITEM(args[6], which));
+        *bounds[which] = PyLong_AsSize_t(PyTuple_GET_ITEM(args[5], which));
     Py_buffer view = {0};
-    if (PyErr_Occurred() || PyObject_GetBuffer(args[5], &view, PyBUF_CONTIG_RO) < 0)
+    if (PyErr_Occurred() || PyObject_GetBuffer(args[4], &view, PyBUF_CONTIG_RO) < 0)
         return NULL;
     PyObject *sizes = NULL, *result = NULL;
     if (!has_width(&view, 8) || view.len != (3 * FIELDS + 3) * 8 || !all.longest || all.longest > WORD_MAX
@@ -348,17 +349,17 @@ FAST(analyse)
         all.coverage = all.weights[3 * FIELDS];
         all.saturation = all.weights[3 * FIELDS + 1];
         all.scale = all.weights[3 * FIELDS + 2];
-        sizes = PyBytes_FromStringAndSize(NULL, PyList_GET_SIZE(args[4]) * 8);
+        sizes = PyBytes_FromStringAndSize(NULL, PyList_GET_SIZE(args[3]) * 8);
     }
     int64_t found = sizes ? 0 : -1;
     Py_ssize_t documents = sizes ? PyBytes_GET_SIZE(sizes) / 8 : 0;
-    for (Py_ssize_t at = 0; found >= 0 && at < documents && at < PyList_GET_SIZE(args[4]); at++) {
-        PyObject *document = Py_NewRef(PyList_GET_ITEM(args[4], at));
-        found = add_document(&all, document, args[3]);
+    for (Py_ssize_t at = 0; found >= 0 && at < documents && at < PyList_GET_SIZE(args[3]); at++) {
+        PyObject *document = Py_NewRef(PyList_GET_ITEM(args[3], at));
+        found = add_document(&all, document, args[2]);
         memcpy(PyBytes_AS_STRING(sizes) + at * 8, &found, 8);
         Py_DECREF(document);
     }
-    if (found >= 0 && PyList_GET_SIZE(args[4]) != documents)
+    if (found >= 0 && PyList_GET_SIZE(args[3]) != documents)
         PyErr_SetString(PyExc_ValueError, "the documents changed");
     else if (found >= 0)
         result = Py_BuildValue("Oy#y#", sizes, all.terms ? (char *)all.terms : "", (Py_ssize_t)(4 * all.used),

@@ -213,6 +213,9 @@ int32_t number_of(const Vocabulary *held, const char *letters, size_t size);
 
 typedef struct Runs Runs;
 
+/* The vocabulary that a memo of runs was made for: both go by the hashes of one seed. */
+Vocabulary *vocabulary_of(const Runs *held);
+
 /* A run that somebody has met in a text, and where the memo has it, if it has. */
 typedef struct {
     const char *run;
@@ -223,12 +226,12 @@ typedef struct {
 
 /* Meets the runs of an ASCII text up to `stop`, and has their places fetched: where it ended, at the latest when there are
    so many. Behind `end` nothing can be read. Plain are runs of lower-case letters with no more than `longest` of them. */
-const char *meet_runs(const Runs *held, const Vocabulary *vocabulary, const char *at, const char *stop, const char *end,
-                      size_t longest, Met *met, size_t *used, size_t most);
+const char *meet_runs(const Runs *held, const char *at, const char *stop, const char *end, size_t longest, Met *met,
+                      size_t *used, size_t most);
 
 /* The terms of a run that is not plain, by way of the memo: how many, and where their numbers are until the next call; -1
    with an error set, -2 if the memo has no room for the run. */
-int terms_of_run(Runs *held, Vocabulary *vocabulary, const Met *met, size_t longest, const int32_t **numbers);
+int terms_of_run(Runs *held, const Met *met, size_t longest, const int32_t **numbers);
 
 /* A few short words to be looked for. */
 #define WORDS "toolcrib.words"
@@ -266,7 +269,6 @@ FAST(respelt);
 FAST(suspects);
 FAST(inside);
 FAST(signature);
-FAST(runs);
 FAST(analyse);
 FAST(segment);
 FAST(common_ends);
@@ -291,6 +293,7 @@ SINGLE(family);
 SINGLE(name_hash);
 SINGLE(name_hashes);
 SINGLE(run_count);
+SINGLE(runs);
 SINGLE(words);
 SINGLE(vocabulary);
 SINGLE(plain);

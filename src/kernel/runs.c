@@ -17,13 +17,14 @@ struct Runs {
     size_t letters_room, letters_used;
     int32_t *several; /* the terms of runs that have not exactly one, each row of them after its length */
     size_t several_room, several_used;
-    uint64_t seed;
+    Vocabulary *vocabulary; /* the one whose numbers these are, and whose seed hashes runs and terms alike */
 };
 
 static void free_runs(PyObject *capsule)
 {
     Runs *held = PyCapsule_GetPointer(capsule, RUNS);
     if (held) {
+        Py_XDECREF(held->vocabulary);
         PyMem_Free(held->places);
         PyMem_Free(held->letters);
         PyMem_Free(held->several);
@@ -31,18 +32,21 @@ static void free_runs(PyObject *capsule)
     }
 }
 
-/* runs(seed) -> an empty memo of runs and their codes; the seed keeps others from guessing where runs go. */
-FAST(runs)
+/* runs(vocabulary) -> an empty memo of runs and their codes: the numbers of terms of this vocabulary and of no other. */
+PyObject *runs(PyObject *module, PyObject *vocabulary)
 {
-    Runs *held = count == 1 ? PyMem_Calloc(1, sizeof(Runs)) : NULL;
-    if (!held)
-        return count == 1 ? PyErr_NoMemory() : PyErr_Format(PyExc_TypeError, "runs takes a seed");
-    held->seed = PyLong_AsUnsignedLongLongMask(args[0]);
-    PyObject *capsule = PyErr_Occurred() ? NULL : PyCapsule_New(held, RUNS, free_runs);
-    if (!capsule)
+    if (!as_vocabulary(vocabulary))
+        return PyErr_Format(PyExc_TypeError, "runs takes a vocabulary");
+    Runs *held = PyMem_Calloc(1, sizeof(Runs));
+    PyObject *capsule = held ? PyCapsule_New(held, RUNS, free_runs) : PyErr_NoMemory();
+    if (capsule)
+        held->vocabulary = (Vocabulary *)Py_NewRef(vocabulary);
+    else
         PyMem_Free(held);
     return capsule;
 }
+
+Vocabulary *vocabulary_of(const Runs *held) { return held->vocabulary; }
 
 /* run_count(runs) -> how many runs the memo holds. */
 PyObject *run_count(PyObject *module, PyObject *memo)
@@ -87,7 +91,7 @@ static int grow_runs(Runs *held, size_t size)
 }
 
 /* Notes the terms of a run, behind all others; where they stand, or -1 with an error set. */
-static Py_ssize_t note_terms(Runs *held, Vocabulary *vocabulary, const char *run, size_t size)
+static Py_ssize_t note_terms(Runs *held, const char *run, size_t size)
 {
     PyObject *found = PyList_New(0);
     if (!found || add_run(found, run, (Py_ssize_t)size) < 0) {
@@ -111,7 +115,7 @@ static Py_ssize_t note_terms(Runs *held, Vocabulary *vocabulary, const char *run
     for (size_t at = 0; at < count; at++) {
         Py_ssize_t letters;
         const char *term = ascii_of(PyList_GET_ITEM(found, (Py_ssize_t)at), &letters);
-        if (!term || (*to++ = number_term(vocabulary, term, (size_t)letters)) < 0) {
+        if (!term || (*to++ = number_term(held->vocabulary, term, (size_t)letters)) < 0) {
             Py_DECREF(found);
             return -1;
         }
@@ -123,13 +127,13 @@ static Py_ssize_t note_terms(Runs *held, Vocabulary *vocabulary, const char *run
 
 /* Finds the terms of a run that is new, and remembers them: its place, or NULL. Sets an error, or none if the memo has no
    room for the run. */
-static Place *add_place(Runs *held, Vocabulary *vocabulary, const Met *met, size_t longest)
+static Place *add_place(Runs *held, const Met *met, size_t longest)
 {
     const char *run = met->run;
     size_t size = met->size;
     if (grow_runs(held, size) < 0 || !place_of(held, met->hash, run, size))
         return NULL;
-    Py_ssize_t code = note_terms(held, vocabulary, run, size < longest ? size : longest);
+    Py_ssize_t code = note_terms(held, run, size < longest ? size : longest);
     if (code < 0)
         return NULL;
     if (held->several[code] == 1) { /* `Read` has one term as well */
@@ -173,9 +177,11 @@ static inline const char *end_of_run(const char *at, const char *stop, const cha
     return at < stop ? at : stop;
 }
 
-const char *meet_runs(const Runs *held, const Vocabulary *vocabulary, const char *at, const char *stop, const char *end,
-                      size_t longest, Met *met, size_t *used, size_t most)
+const char *meet_runs(const Runs *held, const char *at, const char *stop, const char *end, size_t longest, Met *met,
+                      size_t *used, size_t most)
 {
+    const Vocabulary *vocabulary = held->vocabulary;
+    const uint64_t seed = vocabulary->seed;
     while (*used < most) {
         while (at < stop && !is_wordly(*at))
             at++;
@@ -187,13 +193,13 @@ const char *meet_runs(const Runs *held, const Vocabulary *vocabulary, const char
         at = end_of_run(at, stop, end, &mixed);
         each->size = (size_t)(at - each->run);
         each->plain = !mixed && each->size <= longest;
-        uint64_t hash = hash_start(held->seed, each->size);
+        uint64_t hash = hash_start(seed, each->size);
         for (const char *eight = each->run; eight < at; eight += 8) {
             size_t left = (size_t)(at - eight);
             char last[8] = {0};
             if (end - eight < 8)
                 memcpy(last, eight, left);
-            hash = hash_step(held->seed, hash, letters_at(end - eight < 8 ? last : eight, left));
+            hash = hash_step(seed, hash, letters_at(end - eight < 8 ? last : eight, left));
         }
         each->hash = each->plain ? hash : hash | 1;
         if (each->plain && vocabulary->room)
@@ -202,13 +208,13 @@ const char *meet_runs(const Runs *held, const Vocabulary *vocabulary, const char
     return at;
 }
 
-int terms_of_run(Runs *held, Vocabulary *vocabulary, const Met *met, size_t longest, const int32_t **numbers)
+int terms_of_run(Runs *held, const Met *met, size_t longest, const int32_t **numbers)
 {
     Place *place = NULL;
     if (met->size <= UINT32_MAX / 4) {
         place = place_of(held, met->hash, met->run, met->size);
         if (!place || !place->hash)
-            place = add_place(held, vocabulary, met, longest);
+            place = add_place(held, met, longest);
     }
     if (!place)
         return PyErr_Occurred() ? -1 : -2;

@@ -177,9 +177,7 @@ class Analyser:
             return self._sum_up(batch)
         parts = [document.described for document in batch]
         shape = np.array([*self._fields.ravel(), self._weights.coverage, self._weights.saturation, self._scale])
-        sizes, terms, codes = kernel.analyse(
-            numbering.memo, numbering.vocabulary, numbering.runs, read_inside, parts, shape, _BOUNDS
-        )
+        sizes, terms, codes = kernel.analyse(numbering.memo, numbering.runs, read_inside, parts, shape, _BOUNDS)
         hashes = kernel.name_hashes(parts)
         return Stretch(
             sizes=np.frombuffer(sizes, dtype=np.int64),

@@ -25,7 +25,8 @@ _BORDER_CHAR = BORDER.decode()
 _END = f" {_BORDER_CHAR} "
 _AT_BORDER, _CUT = -1, -2
 """Codes that stand for no term; those below stand for several."""
-_SEED = "runs"
+_SEED = "terms"
+"""Hashed, it is another number in every process: nobody can guess where terms and runs go."""
 
 
 class Numbering:
@@ -36,7 +37,7 @@ class Numbering:
     def __init__(self) -> None:
         self.vocabulary: dict[str, int] = kernel.vocabulary(hash(_SEED)) if kernel is not None else {}
         self._runs = _Runs(self.vocabulary)
-        self.memo = _memo()
+        self.memo = _memo(self.vocabulary)
         """What the compiled kernel remembers of runs: all but those of texts that are not all ASCII."""
         self.families = Families(self.vocabulary)
 
@@ -67,11 +68,11 @@ class Numbering:
     def rest(self) -> None:
         """Forgets written forms if they have become many; terms keep their numbers."""
         if self.held > RUN_MEMO_MAX_RUNS:
-            self._runs, self.memo = _Runs(self.vocabulary), _memo()
+            self._runs, self.memo = _Runs(self.vocabulary), _memo(self.vocabulary)
 
 
-def _memo() -> "Runs | None":
-    return kernel.runs(hash(_SEED)) if kernel is not None else None
+def _memo(vocabulary: dict[str, int]) -> "Runs | None":
+    return kernel.runs(vocabulary) if kernel is not None else None
 
 
 class _Runs(dict[bytes, int]):
