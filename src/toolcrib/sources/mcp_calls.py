@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import orjson
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolcrib.definitions import Call, Json, JsonObject, Result, Tool
 from toolcrib.errors import SourceRefused, ToolFailed
@@ -31,6 +32,18 @@ class Prepared(Struct, frozen=True):
     """Whether arguments travel in headers too."""
 
 
+class Request(Struct, frozen=True):
+    """What a caller wants of the server, before it is dressed for the era in which the server speaks."""
+
+    method: str
+    params: JsonObject
+    exchange: Exchange | None
+    name: str | None = None
+    """The tool, prompt or resource that it is about: a modern server reads it in a header."""
+    headers: Mapping[str, str] = NO_HEADERS
+    """Headers that mirror arguments."""
+
+
 class McpCalls(Sender):
     """The part of an MCP server that is called."""
 
@@ -50,8 +63,7 @@ class McpCalls(Sender):
 
     async def call(self, call: Call, context: CallContext) -> Result:
         """Runs a tool: one request. Raises `SourceUnavailable`, `SourceRefused`, `ToolFailed`."""
-        params, name, headers = _request_of(call)
-        raw = await self.relay("tools/call", params, context.exchange, name=name, headers=headers)
+        raw = await self._relay(_request_of(call, context.exchange))
         head = read_head(raw)
         if head.resultType == "input_required" and context.exchange is None:
             raise ToolFailed(f"`{call.tool.name}` asks for input, which nobody can give here.")
@@ -73,10 +85,10 @@ class McpCalls(Sender):
             sent = SentCall(future=slot, exchange=exchange, headers=NO_HEADERS, link=link, peer=peer)
             link.begin_call(prepared.head, encoded, sent)
             return sent
-        params, name, headers = _request_of(slot.call)
-        dressed, mirrored = self._dressed(peer, "tools/call", params, exchange, name, headers)
-        sent = SentCall(future=slot, exchange=exchange, headers=mirrored or NO_HEADERS, link=link, peer=peer)
-        sent.identifier = link.begin("tools/call", dressed, sent)
+        request = _request_of(slot.call, exchange)
+        params, headers = self._dressed(peer, request)
+        sent = SentCall(future=slot, exchange=exchange, headers=headers or NO_HEADERS, link=link, peer=peer)
+        sent.identifier = link.begin(request.method, params, sent)
         return sent
 
     def receive(self, sent: SentCall, answer: bytes) -> bool | Coroutine[Any, Any, Result]:
@@ -87,14 +99,13 @@ class McpCalls(Sender):
         head = read_head(answer)
         if head.resultType == "input_required":
             exchange = sent.exchange
-            if exchange is not None and exchange.era != sent.peer.era and b'"input_required"' in answer:
+            if exchange is not None and exchange.era != sent.peer.era:
                 return self._ask_and_call(sent, exchange, answer)
         return head.isError
 
     async def _ask_and_call(self, sent: SentCall, exchange: Exchange, answer: bytes) -> Result:
-        params, name, headers = _request_of(sent.call)
         try:
-            raw = await self._rounds(sent.link, sent.peer, "tools/call", params, exchange, name, headers, answer)
+            raw = await self._rounds(sent.link, sent.peer, _request_of(sent.call, exchange), answer)
         except RpcError as error:
             raise self.explain(error) from None
         finally:
@@ -106,28 +117,23 @@ class McpCalls(Sender):
         return SourceRefused(error.code, error.message, error.data) if isinstance(error, RpcError) else error
 
     async def relay(
-        self,
-        method: str,
-        params: JsonObject,
-        exchange: Exchange | None,
-        *,
-        name: str | None = None,
-        headers: dict[str, str] | None = None,
+        self, method: str, params: JsonObject, exchange: Exchange | None, *, name: str | None = None
     ) -> bytes:
         """The server's result of any request, as its bytes. Raises `SourceUnavailable`, `SourceRefused`."""
+        return await self._relay(Request(method, params, exchange, name))
+
+    async def _relay(self, request: Request) -> bytes:
         self._used_at = self._clock()
         self._wanted.set()
-        lane = self._lane_for(exchange)
+        lane = self._lane_for(request.exchange)
         link, peer = lane.current or await lane.require()
         timeout = self._timeout_s
         try:
             if timeout is None:
-                raw = await self._send(link, peer, method, params, exchange, name, headers)
-                if exchange is None or exchange.era == peer.era or b'"input_required"' not in raw:
-                    return raw
-                return await self._rounds(link, peer, method, params, exchange, name, headers, raw)
+                raw = await self._send(link, peer, request)
+                return await self._rounds(link, peer, request, raw) if _may_ask(raw, peer, request) else raw
             async with asyncio.timeout(timeout):
-                return await self._rounds(link, peer, method, params, exchange, name, headers)
+                return await self._rounds(link, peer, request)
         except RpcError as error:
             raise self.explain(error) from None
         except TimeoutError:
@@ -135,65 +141,47 @@ class McpCalls(Sender):
         finally:
             self._used_at = self._clock()
 
-    async def _rounds(
-        self,
-        link: Link,
-        peer: Peer,
-        method: str,
-        params: JsonObject,
-        exchange: Exchange | None,
-        name: str | None,
-        headers: dict[str, str] | None,
-        raw: bytes | None = None,
-    ) -> bytes:
+    async def _rounds(self, link: Link, peer: Peer, request: Request, raw: bytes | None = None) -> bytes:
         """Sends the request, and again with its caller's answers where the caller cannot do that itself.
 
         `raw` is the answer to the first round, if that one was sent already.
         """
         for _ in range(INPUT_ROUNDS):
             if raw is None:
-                raw = await self._send(link, peer, method, params, exchange, name, headers)
-            if exchange is None or exchange.era == peer.era or b'"input_required"' not in raw:
+                raw = await self._send(link, peer, request)
+            exchange = request.exchange
+            if exchange is None or not _may_ask(raw, peer, request) or read_head(raw).resultType != "input_required":
                 return raw
-            if read_head(raw).resultType != "input_required":
-                return raw
-            params, raw = await _answer_input(params, raw, exchange), None
+            request = replace(request, params=await _answer_input(request.params, raw, exchange))
+            raw = None
         raise ToolFailed(f"The server `{self.server}` asked for input more than {INPUT_ROUNDS} times.")
 
-    def _send(
-        self,
-        link: Link,
-        peer: Peer,
-        method: str,
-        params: JsonObject,
-        exchange: Exchange | None,
-        name: str | None,
-        headers: dict[str, str] | None,
-    ) -> Awaitable[bytes]:
-        dressed, mirrored = self._dressed(peer, method, params, exchange, name, headers)
-        return link.request(method, dressed, exchange=exchange, headers=mirrored)
+    def _send(self, link: Link, peer: Peer, request: Request) -> Awaitable[bytes]:
+        params, headers = self._dressed(peer, request)
+        return link.request(request.method, params, exchange=request.exchange, headers=headers)
 
-    def _dressed(
-        self,
-        peer: Peer,
-        method: str,
-        params: JsonObject,
-        exchange: Exchange | None,
-        name: str | None,
-        headers: dict[str, str] | None,
-    ) -> tuple[JsonObject, dict[str, str] | None]:
+    def _dressed(self, peer: Peer, request: Request) -> tuple[JsonObject, dict[str, str] | None]:
         """Parameters and headers as this server expects them."""
         self.requests += 1
+        params, exchange = request.params, request.exchange
         answers = exchange.answers if exchange is not None and peer.era == exchange.era else None
         sent = {**params, **answers} if answers else params
-        mirrored = {**modern_headers(method, name), **(headers or {})} if peer.era == "modern" else None
-        return peer.dress(sent, exchange), mirrored
+        modern = peer.era == "modern"
+        headers = {**modern_headers(request.method, request.name), **request.headers} if modern else None
+        return peer.dress(sent, exchange), headers
 
 
-def _request_of(call: Call) -> tuple[JsonObject, str, dict[str, str]]:
-    """Parameters, name and mirroring headers of a call."""
-    tool = call.tool
-    return {"name": tool.leaf, "arguments": call.arguments}, tool.leaf, param_headers(tool.schema, call.arguments)
+def _request_of(call: Call, exchange: Exchange | None) -> Request:
+    """The request of a call."""
+    tool, arguments = call.tool, call.arguments
+    params: JsonObject = {"name": tool.leaf, "arguments": arguments}
+    return Request("tools/call", params, exchange, tool.leaf, param_headers(tool.schema, arguments))
+
+
+def _may_ask(raw: bytes, peer: Peer, request: Request) -> bool:
+    """Whether a result may be a question that the caller, of another era, cannot answer by asking again."""
+    exchange = request.exchange
+    return exchange is not None and exchange.era != peer.era and b'"input_required"' in raw
 
 
 async def _answer_input(params: JsonObject, raw: bytes, exchange: Exchange) -> JsonObject:
