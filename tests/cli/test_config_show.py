@@ -22,6 +22,11 @@ def test_every_value_says_where_it_came_from(home: Path, terminal: Terminal, mon
     assert "env:TOOLCRIB_LIMITS__CALL_DEADLINE_S" in text and "file:toolcrib.yaml" in text
 
 
+def test_in_a_pipe_the_origins_stand_in_one_column(home: Path, terminal: Terminal) -> None:
+    lines = terminal.run("config", "show", "--origin").out.splitlines()
+    assert len({line.rindex("  default") for line in lines}) == 1
+
+
 def test_a_shorthand_is_the_origin_of_what_it_stands_for(home: Path, terminal: Terminal) -> None:
     file = home / "project" / "mine.yaml"
     file.write_text("tools:\n  tool_search: false\n", encoding="utf-8")

@@ -23,7 +23,8 @@ def test_a_token_is_created_listed_and_revoked(tmp_path: Path):
     listed = runner.invoke(build_app(), ["token", "list", "--json", *file])
     assert [(item["name"], item["profile"]) for item in json.loads(listed.stdout)] == [("ann", "reader")]
     assert secret not in listed.output
-    assert runner.invoke(build_app(), ["token", "revoke", "ann", *file]).exit_code == 0
+    revoked = runner.invoke(build_app(), ["token", "revoke", "ann", *file])
+    assert revoked.exit_code == 0 and "The token `ann` is revoked" in revoked.stderr and not revoked.stdout
     assert runner.invoke(build_app(), ["token", "revoke", "ann", *file]).exit_code == 1
 
 

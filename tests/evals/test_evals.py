@@ -236,5 +236,6 @@ def test_queries_are_made_from_a_catalog_and_say_that_they_are_synthetic():
 def test_a_report_shows_figures_with_intervals_as_text_and_picture():
     evaluation = run(Fixed("send_email"), query("q", "send_email"), query("absent"))
     assert "recall@5" in text_report(evaluation)
+    assert text_report(evaluation).startswith("3 tools, 1 answerable query, 1 absent; lexical\n")
     assert "[1.000, 1.000]" in text_report(evaluation)
     assert svg_chart(evaluation).startswith("<svg")

@@ -43,7 +43,7 @@ def build_app() -> typer.Typer:
     app.command("tokens", short_help="What a file of tool definitions costs per turn.")(tokens.tokens)
     app.command("search", short_help="What a model would find, and why.")(search.search)
     app.command("describe", short_help="Description and schema of one tool.")(describe.describe)
-    app.command("eval", short_help="How well the right tool is found.")(eval.evaluate)
+    app.command("eval", short_help="How well tools are found, and when it pays.")(eval.evaluate)
     app.add_typer(pins.build_pins(), name="pins")
     app.command("call", short_help="Run one tool.")(call.call)
     app.command("serve", short_help="The gateway, on stdio or over HTTP.")(serve.serve)

@@ -41,7 +41,7 @@ def call(
     try:
         given = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise ConfigError(f"The arguments are no valid JSON, such as {_SUCH}: {error}.") from None
+        raise ConfigError(f"The arguments are no valid JSON: {error}. Write them like {_SUCH}.") from None
     if not isinstance(given, dict):
         raise ConfigError(f"The arguments must be a JSON object, such as {_SUCH}.")
     crib = open_crib(tools=None, config=config, tool=name)

@@ -23,6 +23,8 @@ _REFERENCE = re.compile(r"(?:(?:Bearer|Basic) )?\$\{[^}]*\}")
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY_VALUE = re.compile(r"(?<==)[^&#]+")
 HIDDEN = "***"
+_COLUMN = 48
+"""Characters of a value that others are lined up with; a longer one sticks out."""
 
 
 def build_app() -> typer.Typer:
@@ -68,8 +70,9 @@ def show(
         _show(shown, console, origin=origin)
         return
     width = max((len(key) for key, _, _ in shown), default=0)
+    room = max((len(value) for _, value, _ in shown if len(value) <= _COLUMN), default=0)
     for key, value, source in shown:
-        line = f"{key:<{width}}  {value}" if not origin else f"{key:<{width}}  {value:<28}  {source}"
+        line = f"{key:<{width}}  {value}" if not origin else f"{key:<{width}}  {value:<{room}}  {source}"
         console.print(line.rstrip(), markup=False, soft_wrap=True)
 
 

@@ -73,3 +73,4 @@ def revoke(name: Annotated[str, typer.Argument(help="Whose token.")], file: File
     if not TokenFile(file).revoke(name):
         typer.echo(f"toolcrib: There is no token `{name}`: `toolcrib token list` shows those that there are.", err=True)
         raise typer.Exit(1)
+    typer.echo(f"The token `{name}` is revoked: from the next request on it is refused.", err=True)

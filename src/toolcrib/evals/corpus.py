@@ -65,7 +65,7 @@ def read_tools(path: Path) -> list[PlainDocument]:
     for place, row in _rows(path):
         document = _document(row, place)
         if document.key in seen:
-            raise CorpusError(f"{place}: the id `{document.key}` is already {seen[document.key].within}")
+            raise CorpusError(f"{place}: the id `{document.key}` is already {seen[document.key].within}.")
         seen[document.key] = place
         documents.append(document)
     if not documents:
@@ -83,7 +83,7 @@ def read_queries(path: Path) -> list[Query]:
     for place, row in _rows(path):
         relevant = row.get("relevant", [])
         if not isinstance(relevant, list) or not all(isinstance(each, str) for each in relevant):
-            raise CorpusError(f"{place}: `relevant` must be a list of tool ids")
+            raise CorpusError(f"{place}: `relevant` must be a list of tool ids.")
         queries.append(
             Query(
                 id=_text(row, "id", place, default=str(place.number)),
@@ -124,7 +124,7 @@ def _document(raw: Mapping[str, Json], place: Place) -> PlainDocument:
     elif isinstance(schema, Mapping) or schema is None:
         names, nested = inside_of(schema)
     else:
-        raise CorpusError(f"{place}: `parameters` must be a JSON schema or a list of names")
+        raise CorpusError(f"{place}: `parameters` must be a JSON schema or a list of names.")
     toolset = _text(row, "server", place, default="")
     key = _text(row, "id", place, default=f"{toolset}__{name}" if toolset else name)
     description = _text(row, "description", place, default="")
@@ -192,7 +192,7 @@ def _parse(text: bytes, where: str) -> Json:
 
 def _object(row: Json, place: Place) -> tuple[Place, Mapping[str, Json]]:
     if not isinstance(row, Mapping):
-        raise CorpusError(f"{place}: a JSON object is expected")
+        raise CorpusError(f"{place}: a JSON object is expected.")
     return place, row
 
 
@@ -204,4 +204,4 @@ def _text(row: Mapping[str, Json], key: str, place: Place, *, default: str | Non
         return value
     if isinstance(value, int) and key == "id":
         return str(value)
-    raise CorpusError(f"{place}: `{key}` must be a text" + ("" if default is not None else ", and not empty"))
+    raise CorpusError(f"{place}: `{key}` must be a text" + ("." if default is not None else ", and not empty."))

@@ -18,7 +18,10 @@ def text_report(evaluation: Evaluation) -> str:
     """The run in lines of at most 60 characters."""
     answerable = sum(outcome.answerable for outcome in evaluation.outcomes)
     absent = len(evaluation.outcomes) - answerable
-    lines = [f"{evaluation.tools} tools, {answerable} answerable queries, {absent} absent; {evaluation.retrieval}"]
+    lines = [
+        f"{_count(evaluation.tools, 'tool', 'tools')}, {_count(answerable, 'answerable query', 'answerable queries')}, "
+        f"{absent} absent; {evaluation.retrieval}"
+    ]
     for name in _SHOWN:
         values = evaluation.values(name)
         mean = sum(values) / len(values) if values else 0.0
@@ -91,6 +94,10 @@ def _break_even(found: BreakEven, tools: int) -> list[str]:
         return [*lines, "break-even none: attaching every tool is cheaper"]
     often = f"{found.searches(50):,} searches in {found.turns} turns ({found.per_turn(50):g} a turn)"
     return [*lines, f"break-even {often}, {found.searches(95):,} at p95"]
+
+
+def _count(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"
 
 
 def _bar(share: float) -> str:
