@@ -95,7 +95,7 @@ def test_a_report_says_that_tool_search_cannot_pay_and_of_how_many_tools_it_spea
     small = BreakEven(tools=2, direct=90, visible=400, answers=(100,))
     evaluation = replace(run(Fixed("send_email"), query("q", "send_email")), break_even=small)
     lines = text_report(evaluation).splitlines()
-    assert lines[-4] == "attached   90 tokens per turn (2 with a schema)"
+    assert lines[-4] == "attached   90 tokens per turn (2 tools)"
     assert lines[-1] == "break-even none: attaching every tool is cheaper"
 
 

@@ -84,7 +84,7 @@ def svg_chart(evaluation: Evaluation) -> str:
 
 def _break_even(found: BreakEven, tools: int) -> list[str]:
     """What both ways cost, and up to how many searches the second is cheaper."""
-    of_these = "" if found.tools == tools else f" ({found.tools} with a schema)"
+    of_these = "" if found.tools == tools else f" ({_count(found.tools, 'tool', 'tools')})"
     lines = [
         f"attached   {found.direct:,} tokens per turn{of_these}",
         f"bridge     {found.visible:,} tokens per turn with tool search",
