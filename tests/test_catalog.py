@@ -1,7 +1,9 @@
 """One world of names: a name means one tool, or gets a useful answer."""
 
 import pytest
-from tests.factories import Recorder, bridged, core, crib, definition, github, model_call, weather
+from tests.factories import Recorder, bridged, core, crib, definition, github, model_call, tool, toolset, weather
+
+from toolcrib.catalog import Catalog
 
 
 @pytest.mark.requirement("X6")
@@ -83,3 +85,20 @@ async def test_any_name_gets_an_answer_of_bounded_size(name: str) -> None:
     for answer in answers:
         assert answer.result.is_error
         assert len(answer.result.text) < 600
+
+
+def catalog(*names: str) -> Catalog:
+    return Catalog(toolsets=(toolset("mcp-a", *(tool(name) for name in names)),))
+
+
+def test_a_mark_tells_catalogs_apart_by_what_is_in_them_even_when_they_are_gone() -> None:
+    first, same, other = catalog("a", "b"), catalog("a", "b"), catalog("a", "c")
+    mark = first.mark
+    assert first.mark is mark
+    assert mark == same.mark
+    assert mark != other.mark
+    assert mark != 7
+    kept = catalog("a", "b").mark  # the catalog is gone by now
+    assert kept == same.mark
+    assert kept != other.mark
+    assert kept != catalog().mark

@@ -1,7 +1,9 @@
 """The crib: sources come and go, sessions get what they were granted."""
 
+import gc
 import json
 from typing import Any
+from weakref import ref
 
 import pytest
 from tests.factories import Recorder, bridged, core, crib, definition, github, weather
@@ -9,6 +11,7 @@ from tests.factories import Recorder, bridged, core, crib, definition, github, w
 from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError, RequiredToolsMissing
 from toolcrib.sources.functions import Functions
+from toolcrib.sources.live import LiveDefinitions
 
 
 @pytest.mark.requirement("S22")
@@ -126,3 +129,46 @@ async def test_the_crib_is_usable_as_the_facade_shows(tmp_path: Any) -> None:
         assert turn.activated
         (answer,) = await session.execute([bridged("maths__gcd", {"integers": [12, 18]})], mode="parallel")
         assert json.loads(answer.result.text) == 6
+
+
+def over_a_list() -> Crib:
+    async def run(call: Any) -> Any:
+        raise AssertionError("nobody calls")
+
+    tools = [definition("open_door", "Opens a door."), definition("close_door", "Closes it.")]
+    return Crib(LiveDefinitions("live", lambda: tools, run, origin="mcp"))
+
+
+def test_a_crib_over_a_list_that_nobody_holds_any_more_is_gone_without_the_collector() -> None:
+    shared = over_a_list()
+    session = shared.session()
+    session.assemble()
+    session.search("open a door")
+    gone = [ref(shared), ref(shared.executor), ref(shared.discovery), ref(session.catalog)]
+    gc.collect()
+    gc.disable()
+    try:
+        del shared, session
+        assert [each() for each in gone] == [None] * 4
+    finally:
+        gc.enable()
+
+
+def test_the_first_source_is_asked_when_somebody_looks_and_a_later_one_for_its_names_at_once() -> None:
+    asked: list[str] = []
+
+    def listed(name: str) -> LiveDefinitions:
+        def definitions() -> list[Any]:
+            asked.append(name)
+            return [definition(f"{name}_tool")]
+
+        async def run(call: Any) -> Any:
+            raise AssertionError("nobody calls")
+
+        return LiveDefinitions(name, definitions, run)
+
+    shared = Crib(listed("one"))
+    assert not asked
+    shared.add(listed("two"))
+    assert asked == ["one", "two"]
+    assert [toolset.name for toolset in shared.inventory.toolsets] == ["one", "two"]

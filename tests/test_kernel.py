@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from toolcrib import alongside, definitions
 from toolcrib import kernel as kernel_module
-from toolcrib.definitions import canonical_json
+from toolcrib.definitions import Tool, Traits, canonical_json
 from toolcrib.errors import DefinitionError
 from toolcrib.intake import freezing, glance, screening
 from toolcrib.intake.freezing import freeze_tool
@@ -250,18 +250,116 @@ def test_what_nests_too_deep_or_is_not_as_an_encoder_writes_it_is_left_to_the_re
             assert kernel.canonical(b"", value.encode(), levels - 1) is None
     whole = orjson.dumps({"function": {"name": "n", "description": "d", "parameters": {"a": [{}, [1], "x"]}}})
     assert kernel.read_tool(whole, 5, 1_000, 1) is not None
+    value = orjson.loads(whole)
+    assert taken([value, 7], (5, 1_000, 1, 1)) == (True, [freeze_tool(value, toolset="t", origin="mcp"), b"7"])
     for bounds in ((4, 1_000, 1), (5, len(whole) - 1, 1), (5, 1_000, 0)):
         assert kernel.read_tool(whole, *bounds) is None
-        assert kernel.read_tools(b"[" + whole + b",7]", *bounds, 64) == [whole, b"7"]
+        assert taken([value, 7], (*bounds, 64)) == (True, [whole, b"7"])
+    assert taken([value, 7], (5, 1_000, 1, 0)) == (True, [whole, b"7"])
     for cut in range(len(whole)):
         for broken in (whole[:cut], whole[:cut] + b"}" * 3, whole[:cut] + b" " + whole[cut:], whole + whole[:cut]):
             kernel.canonical(b"", broken, 64)
             kernel.read_tool(broken, *freezing._BOUNDS)
             for listed in (broken, b"[" + broken, b"[" + broken + b"]"):
-                assert (kernel.read_tools(listed, *freezing._BOUNDS, 64) is None) == (kernel.items(listed) is None)
+                kernel.items(listed)
     for broken in (b"[1,2]3", b"{}"):
         assert kernel.items(broken) is None
-        assert kernel.read_tools(broken, *freezing._BOUNDS, 64) is None
+
+
+TOLD = ("mcp", "openai_chat", "mcp", Traits(), freezing._traits_in, freezing._WRAPPER_CHARS)
+
+
+def taken(values: list[Any], bounds: tuple[int, int, int, int] = freezing._TAKEN, most: int = 1 << 16) -> Any:
+    """Whether all numbers are finite, and what became of the values; what is kept of them is that of `keep`."""
+    assert kernel is not None
+    found = kernel.take(values, orjson.dumps, most, bounds, ["t"] * len(values), Tool, freezing._FIELDS, TOLD)
+    if found is None:
+        return None
+    assert kernel.same(found[0], values)
+    return found[1:]
+
+
+@compiled
+@thorough
+@given(st.lists(PLAIN | st.text() | st.floats() | st.integers(), max_size=5))
+@example(["".join(map(chr, range(0x90))) * 2, {"\x00": '"\\\x7f', "a\x1fb": "é\n"}, 999, 1000, -1, 10**18, 1e16, -0.0])
+@example([2**64])
+@example(["x" * size + mark for size in range(20) for mark in ("", "\n", '"', "\\", "\x1f", "\x7f", "é")])
+def test_what_is_taken_is_written_as_the_encoder_writes_it(values: list[Any]) -> None:
+    try:
+        expected = [orjson.dumps(value) for value in values]
+    except TypeError:
+        with pytest.raises(TypeError):
+            taken(values)
+        return
+    finite, found = taken(values)
+    assert [tool.raw if isinstance(tool, Tool) else tool for tool in found] == expected
+    assert finite == all(map(is_plain, values))
+
+
+@compiled
+@pytest.mark.parametrize(
+    "value",
+    [OddDict(), OddText("a"), (), {1: 2}, [{OddText("k"): 1}], endless(), nested(1_000)],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_not_plain_or_has_no_end_is_not_taken(value: Any) -> None:
+    assert taken([{"name": "a", "inputSchema": {}}, value]) is None
+    assert taken([1, 2, 3, 4], most=4) is None
+
+
+@compiled
+def test_taking_leaks_no_reference_and_holds_nothing_of_the_containers() -> None:
+    words = ["".join(("word", str(number))) for number in range(4)]
+    value = {"name": words[0], "description": words[1], "inputSchema": {words[2]: [words[3], 1.5, 10**9]}}
+    before = [sys.getrefcount(word) for word in words]
+    held = sys.getrefcount(value), sys.getrefcount(value["inputSchema"])
+    for odd in (None, float("nan"), "\ud800", (), 2**64):
+        for bounds in (freezing._TAKEN, (1, 1, 1, 1)):
+            with suppress(TypeError):
+                taken([value, {"annotations": {"readOnlyHint": True}, **value}, odd], bounds)
+    assert (sys.getrefcount(value), sys.getrefcount(value["inputSchema"])) == held
+    assert [sys.getrefcount(word) for word in words] == before
+
+
+@compiled
+def test_a_tool_that_was_taken_keeps_no_second_form_of_its_description() -> None:
+    said = "né " * 50
+    _, (tool,) = taken([{"name": "a", "description": said, "inputSchema": {}}])
+    assert tool.description == said
+    assert sys.getsizeof(tool.description) < sys.getsizeof(said)  # the given one was encoded, and remembers it
+
+
+@compiled
+def test_what_goes_wrong_while_tools_are_made_is_heard() -> None:
+    assert kernel is not None
+
+    def refuse(*given: object, **named: object) -> Any:
+        raise LookupError("no")
+
+    values = [{"name": "a", "inputSchema": {}, "annotations": {}}]
+    rest = (values, orjson.dumps, 100, freezing._TAKEN, ["t"])
+    for make, told in ((refuse, TOLD), (Tool, (*TOLD[:4], refuse, 0))):
+        with pytest.raises(LookupError):
+            kernel.take(*rest, make, freezing._FIELDS, told)
+    for wrong in (rest[:2], (*rest[:4], []), (tuple(values), *rest[1:]), (*rest[:3], (1, 2), ["t"])):
+        with pytest.raises(TypeError):
+            kernel.take(*wrong, Tool, freezing._FIELDS, TOLD)
+    with pytest.raises(TypeError):
+        kernel.take(values, lambda given: 7, 100, freezing._TAKEN, ["t"], Tool, freezing._FIELDS, TOLD[:3])
+    with pytest.raises(TypeError):
+        kernel.take([1.5], lambda given: 7, 100, freezing._TAKEN, ["t"], Tool, freezing._FIELDS, TOLD)
+
+
+@compiled
+@thorough
+@given(st.lists(st.binary(max_size=70), max_size=4), st.lists(st.binary(max_size=70), max_size=4))
+@example([b"a" * 32], [b"a" * 32 + b"\0"])
+@example([b"", b"a"], [b"a", b""])
+def test_a_digest_tells_bytes_and_their_order_apart(one: list[bytes], other: list[bytes]) -> None:
+    assert kernel is not None
+    assert (kernel.digest(one, 7) == kernel.digest(other, 7)) == (one == other)
+    assert not one or kernel.digest(one, 7) != kernel.digest(one, 8)
 
 
 DEFINITIONS = st.fixed_dictionaries(
@@ -312,14 +410,17 @@ def test_many_definitions_are_frozen_to_the_same_tools_or_left_as_they_are(raws:
     def told(tool: Any) -> list[Any]:
         return [getattr(tool, name) for name in tool.__struct_fields__]
 
-    found = freezing.freeze_plain(orjson.dumps(raws), ["mcp-t"] * len(raws), origin="mcp")
+    found = freezing.freeze_plain(raws, ["mcp-t"] * len(raws), origin="mcp", most=1 << 16)
     assert found is not None
+    _, finite, tools = found
+    assert finite == all(map(is_plain, raws))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(freezing, "kernel", None)
-        for raw, frozen in zip(raws, found, strict=True):
+        for raw, frozen in zip(raws, tools, strict=True):
             if isinstance(frozen, bytes):
                 assert frozen == orjson.dumps(raw)
-            elif is_plain(raw):
+            else:
+                assert finite
                 assert told(frozen) == told(freeze_tool(raw, toolset="mcp-t", origin="mcp"))
 
 
@@ -749,7 +850,8 @@ def place_of(run: bytes) -> int:
     wide = (1 << 64) - 1
     mixed = ((len(run) * 0x9E3779B97F4A7C15 & wide) ^ int.from_bytes(run, "little")) * 0xD6E8FEB86659FD93 & wide
     mixed ^= mixed >> 32
-    return ((mixed ^ mixed >> 29) >> 1) & 1023
+    mixed ^= mixed >> 29
+    return ((mixed ^ mixed >> 32) >> 1) & 1023
 
 
 @compiled
@@ -1318,8 +1420,7 @@ def test_searching_leaks_nothing() -> None:
             kernel.plain({word: [word, 1.5]})
             for raw in (b'{"name":"n","annotations":{},"inputSchema":' + schema, b'{"name":7,"inputSchema":' + schema):
                 kernel.read_tool(raw + b"}", *freezing._BOUNDS)
-                kernel.read_tools(b"[1," + raw + b"}]", *freezing._BOUNDS, 64)
-                kernel.read_tools(b"[1," + raw, *freezing._BOUNDS, 64)
+                taken([1, orjson.loads(raw + b"}")])
             kernel.signature(word, schema, signature._KNOWN_WORDS, signature._SIMPLE_WORDS, signature._PLAIN, 600)
             given = [(word, f"{word} {word}X{turn} w{turn}", "né", "a — b", each, (word,)) for each in (schema, b"[]")]
             bounds = 64, 400, 2_000, 6, 20
@@ -1397,12 +1498,15 @@ bounds, sizes, terms, codes = (64, 400, 2_000, 6, 20), np.array([9, 0]), np.aran
 vocabulary, watched, seed = kernel.vocabulary(1), [b"not", b"type"], hash("seed")
 for number, word in enumerate(("walk", "walks")):
     vocabulary.setdefault(word, number)
-encode, odd = lambda given: -7, lambda text: [(0,)]
+encode, odd, write = lambda given: -7, lambda text: [(0,)], lambda given: b"1.5"
 # Functions and growing dictionaries are made before: some Pythons end with the memory that these ask for.
 asked = b'{"jsonrpc":"2.0","id":"abc","method":"tools/call","params":{"name":"tool_call","arguments":{"name":"b","arguments":%b}}}'
 asked = asked % orjson.dumps({"long": "one\\ntwo\u00e9", "a": [1000, {"b": "two\u00e9"}]})
 answer = b'{"jsonrpc":"2.0","id":1000,"result":{"content":[]}}'
 lines, meant = b"one\\ntwo\\n", {"long": "x" * 300, "a": {"b": [], "c": 1}}
+listed = [{"name": "n", "description": "né", "inputSchema": orjson.loads(schema), "annotations": {}}, {"a": 1.5}]
+fields = ("name", "toolset", "origin", "leaf", "description", "schema", "raw", "dialect", "traits", "aliases", "chars")
+told = ("mcp", "openai_chat", "mcp", None, len, 9)
 numbered = kernel.vocabulary(seed)
 kernel.analyse(kernel.runs(numbered), odd, len, given, shape, bounds)
 calls = [
@@ -1417,7 +1521,8 @@ calls = [
     lambda: kernel.canonical(b"head", schema, 64),
     lambda: kernel.items(b"[1," + schema + b"]"),
     lambda: kernel.read_tool(b'{"name":"n","annotations":{},"inputSchema":' + schema + b"}", 64, 999, 99),
-    lambda: kernel.read_tools(b'[{"name":"n","inputSchema":' + schema + b"},1]", 64, 999, 99, 64),
+    lambda: kernel.take(listed, write, 999, (64, 999, 99, 64), ["t"] * 2, dict, fields, told),
+    lambda: kernel.digest([schema], seed),
     lambda: kernel.signature("t", simple, *signed, 600),
     lambda: kernel.analyse(kernel.runs(numbered), odd, len, given, shape, bounds),
     lambda: kernel.segment(sizes, terms, codes, None),
@@ -1467,7 +1572,7 @@ print("all", len(calls))
 def test_memory_that_runs_out_anywhere_is_an_error_that_leaks_nothing() -> None:
     if not hasattr(pytest.importorskip("_testcapi"), "set_nomemory"):
         pytest.skip("this Python cannot pretend that its memory runs out")
-    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == f"all {24 if WAYS else 22}"
+    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == f"all {25 if WAYS else 23}"
 
 
 def test_a_kernel_of_other_sources_is_not_used() -> None:

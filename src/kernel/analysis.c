@@ -1,6 +1,6 @@
 /* Analysis: documents as weighted terms, as `retrieval.analysis` works them out. */
 
-#include "kernel.h"
+#include "stretches.h"
 
 #include <math.h>
 
@@ -17,6 +17,7 @@ typedef struct {
     uint8_t fields, named;
 } Found;
 
+#define NUMBERS 512 /* terms that are counted at once, more than a run can have */
 #define MET 64 /* runs that are met before their terms are looked at: meanwhile the memory comes */
 
 typedef struct {
@@ -25,12 +26,14 @@ typedef struct {
     PyObject *odd;
     Met met[MET];
     size_t met_used;
+    int32_t numbers[NUMBERS]; /* of the terms that are to be counted */
+    size_t numbers_used;
     size_t longest, runs, nested, levels, enumerated; /* bounds */
     const double *weights;                            /* of each field: weight, pivot, share of the length */
     double coverage, saturation, scale;
     Inside inside;
-    char *blanked; /* a text with blanks for what is not ASCII */
-    size_t blanked_room;
+    char *text; /* of the field: its parts with a blank behind each, and for each character that is not ASCII */
+    size_t text_used, text_room;
     uint32_t *seen; /* by term: which one of the found it is, counted from 1 */
     size_t seen_room;
     Found *found;
@@ -57,29 +60,44 @@ static int grow(void **at, size_t *room, size_t least, size_t width)
     return 0;
 }
 
-/* One more occurrence of a term in this field. */
-static int count_term(Analysis *all, int32_t term)
+/* Counts the terms whose numbers stand there, once more each in this field. Without a branch that nobody can foresee:
+   whether a document had a term before is as good as chance. */
+static int count_numbers(Analysis *all)
 {
-    if ((size_t)term >= all->seen_room) {
-        size_t before = all->seen_room;
-        if (grow((void **)&all->seen, &all->seen_room, (size_t)term + 1, sizeof *all->seen) < 0)
+    size_t many = all->numbers_used, known = all->vocabulary->used, before = all->seen_room, room = all->found_room;
+    if (known > before) {
+        if (grow((void **)&all->seen, &all->seen_room, known, sizeof *all->seen) < 0)
             return -1;
         memset(all->seen + before, 0, (all->seen_room - before) * sizeof *all->seen);
     }
-    if (!all->seen[term]) {
-        if (all->found_used == all->found_room) {
-            size_t room = all->found_room;
-            if (grow((void **)&all->found, &room, all->found_used + 1, sizeof *all->found) < 0
-                || grow((void **)&all->touched, &all->found_room, all->found_used + 1, sizeof *all->touched) < 0)
-                return -1;
-        }
-        all->found[all->found_used] = (Found){.term = term};
-        all->seen[term] = (uint32_t)++all->found_used;
+    if (grow((void **)&all->found, &room, all->found_used + many + 1, sizeof *all->found) < 0
+        || grow((void **)&all->touched, &all->found_room, all->found_used + many + 1, sizeof *all->touched) < 0)
+        return -1;
+    uint32_t *seen = all->seen, *touched = all->touched + all->touched_used, used = (uint32_t)all->found_used;
+    Found *found = all->found;
+    for (const int32_t *number = all->numbers, *last = number + many; number < last; number++) {
+        uint32_t place = seen[*number];
+        found[used] = (Found){.term = *number};
+        place = place ? place : used + 1;
+        used += place > used;
+        seen[*number] = place;
+        *touched = place - 1;
+        touched += !found[place - 1].count++;
     }
-    Found *found = &all->found[all->seen[term] - 1];
-    if (!found->count++)
-        all->touched[all->touched_used++] = all->seen[term] - 1;
-    all->length++;
+    all->touched_used = (size_t)(touched - all->touched);
+    all->found_used = used;
+    all->length += many;
+    all->numbers_used = 0;
+    return 0;
+}
+
+/* One more occurrence of each of these terms in this field. */
+static inline int count_terms(Analysis *all, const int32_t *numbers, size_t many)
+{
+    if (all->numbers_used + many > NUMBERS && count_numbers(all) < 0)
+        return -1;
+    memcpy(all->numbers + all->numbers_used, numbers, many * sizeof *numbers);
+    all->numbers_used += many;
     return 0;
 }
 
@@ -102,7 +120,7 @@ static int add_odd(Analysis *all, PyObject *text)
                 failed = 1;
             }
             else
-                failed = count_term(all, (int32_t)number) < 0;
+                failed = count_terms(all, &(int32_t){(int32_t)number}, 1) < 0;
         }
         all->read++;
     }
@@ -127,32 +145,63 @@ static int add_met(Analysis *all)
         if (met->plain)
             FETCH(&known->terms[known->places[met->hash & (known->room - 1)]] - 1);
     for (const Met *met = all->met; met < last; met++) {
-        int32_t own = met->plain ? give_number(all->vocabulary, met->hash, met->run, met->size) : 0;
-        const int32_t *numbers = &own;
-        int count = met->plain ? 1 : terms_of_run(all->held, met, all->longest, &numbers);
-        if (own < 0 || count == -1 || (count == -2 && add_run_alone(all, met->run, met->size) < 0))
+        /* Runs beyond the bound get their numbers, and count for nothing. */
+        int counts = all->read < all->runs;
+        if (met->plain) {
+            int32_t own = give_number(all->vocabulary, met->hash, met->run, met->size);
+            if (own < 0 || (counts && count_terms(all, &own, 1) < 0))
+                return -1;
+            all->read++;
+            continue;
+        }
+        const int32_t *numbers;
+        int count = terms_of_run(all->held, met, all->longest, &numbers);
+        if (count == -1 || (count == -2 && add_run_alone(all, met->run, met->size) < 0))
             return -1;
         if (count < 0)
             continue;
-        /* Runs beyond the bound get their numbers, and count for nothing. */
-        if (all->read++ < all->runs)
-            for (int which = 0; which < count; which++)
-                if (count_term(all, numbers[which]) < 0)
-                    return -1;
+        if (count > NUMBERS) {
+            PyErr_SetString(PyExc_ValueError, "a run has too many terms");
+            return -1;
+        }
+        if (counts && count_terms(all, numbers, (size_t)count) < 0)
+            return -1;
+        all->read++;
     }
     all->met_used = 0;
     return 0;
 }
 
-/* The runs of an ASCII text, which has to stay until they are added. Behind `end` nothing can be read. */
-static int add_ascii(Analysis *all, const char *text, size_t size, const char *end)
+/* The runs of the text that was put together. */
+static int add_runs(Analysis *all)
 {
-    for (const char *stop = text + size; text < stop;) {
-        text = meet_runs(all->held, text, stop, end, all->longest, all->met, &all->met_used, MET);
-        if (all->met_used == MET && add_met(all) < 0)
+    const char *at = all->text, *stop = at + all->text_used;
+    while (at < stop) {
+        at = meet_runs(all->held, at, stop, all->longest, all->met, &all->met_used, MET);
+        if (add_met(all) < 0)
             return -1;
     }
+    all->text_used = 0;
     return 0;
+}
+
+/* Room for so many characters more; where they go, with a blank behind them. */
+static inline char *extend(Analysis *all, size_t size)
+{
+    if (grow((void **)&all->text, &all->text_room, all->text_used + size + 1 + STRETCH, 1) < 0)
+        return NULL;
+    char *to = all->text + all->text_used;
+    all->text_used += size + 1;
+    to[size] = ' ';
+    return to;
+}
+
+static inline int add_ascii(Analysis *all, const char *text, size_t size)
+{
+    char *to = extend(all, size);
+    if (to)
+        memcpy(to, text, size);
+    return to ? 0 : -1;
 }
 
 /* One text. Characters that are neither ASCII nor of a word are blanks; with letters of other kinds it is Python's. */
@@ -167,36 +216,26 @@ static int add_text(Analysis *all, PyObject *text)
         return -1;
 #endif
     size_t size = (size_t)PyUnicode_GET_LENGTH(text);
-    if (PyUnicode_IS_ASCII(text)) {
-        const char *letters = PyUnicode_DATA(text);
-        return add_ascii(all, letters, size, letters + size);
-    }
-    if (add_met(all) < 0 || grow((void **)&all->blanked, &all->blanked_room, size, 1) < 0)
-        return -1;
+    if (PyUnicode_IS_ASCII(text))
+        return add_ascii(all, PyUnicode_DATA(text), size);
+    char *to = extend(all, size);
     int kind = PyUnicode_KIND(text);
     const void *data = PyUnicode_DATA(text);
-    for (size_t at = 0; at < size; at++) {
+    for (size_t at = 0; to && at < size; at++) {
         Py_UCS4 c = PyUnicode_READ(kind, data, (Py_ssize_t)at);
-        if (c >= 0x80 && Py_UNICODE_ISALNUM(c))
-            return add_odd(all, text);
-        all->blanked[at] = c < 0x80 ? (char)c : ' ';
+        if (c >= 0x80 && Py_UNICODE_ISALNUM(c)) {
+            all->text_used -= size + 1;
+            return add_runs(all) < 0 ? -1 : add_odd(all, text);
+        }
+        to[at] = c < 0x80 ? (char)c : ' ';
     }
-    return add_ascii(all, all->blanked, size, all->blanked + size);
+    return to ? 0 : -1;
 }
 
-/* Characters of a piece, not bytes: fewer where it is not ASCII. */
-static size_t length_of(Piece piece)
-{
-    size_t length = 0;
-    for (Py_ssize_t at = 0; at < piece.size; at++)
-        length += ((unsigned char)piece.start[at] & 0xC0) != 0x80;
-    return length;
-}
-
-static int add_piece(Analysis *all, Piece piece, size_t length, const char *end)
+static int add_piece(Analysis *all, Piece piece, size_t length)
 {
     if (length == (size_t)piece.size)
-        return add_ascii(all, piece.start, length, end);
+        return add_ascii(all, piece.start, length);
     PyObject *text = PyUnicode_DecodeUTF8(piece.start, piece.size, NULL);
     int done = text ? add_text(all, text) : -1;
     Py_XDECREF(text);
@@ -206,7 +245,7 @@ static int add_piece(Analysis *all, Piece piece, size_t length, const char *end)
 /* The end of a field: what its terms are worth. */
 static int end_field(Analysis *all, int field)
 {
-    if (add_met(all) < 0)
+    if (add_runs(all) < 0 || count_numbers(all) < 0)
         return -1;
     const double *weights = all->weights + 3 * field;
     double each = weights[0] / (1.0 - weights[2] + weights[2] * (double)all->length / weights[1]);
@@ -264,21 +303,19 @@ static int add_inside(Analysis *all, PyObject *given, PyObject *read)
         Py_XDECREF(found);
         return found && done == 0 && !PyErr_Occurred() ? 0 : -1;
     }
-    const char *end = PyBytes_AS_STRING(given) + PyBytes_GET_SIZE(given);
     for (Py_ssize_t at = 0; at < inside->names.used; at++)
-        if (add_piece(all, inside->names.at[at], length_of(inside->names.at[at]), end) < 0)
+        if (add_piece(all, inside->names.at[at], (size_t)count_chars(inside->names.at[at])) < 0)
             return -1;
     if (end_field(all, PARAMETERS) < 0)
         return -1;
     size_t room = all->nested;
     for (Py_ssize_t at = 0; at < inside->words.used; at++) {
         Piece piece = inside->words.at[at];
-        size_t length = length_of(piece);
+        size_t length = (size_t)count_chars(piece);
         if (length >= room)
             break;
         room -= length + 1;
-        int own = (uintptr_t)piece.start - (uintptr_t)inside->plain < inside->plain_used;
-        if (add_piece(all, piece, length, own ? inside->plain + inside->plain_used : end) < 0)
+        if (add_piece(all, piece, length) < 0)
             return -1;
     }
     return end_field(all, NESTED);
@@ -294,13 +331,20 @@ static int64_t end_document(Analysis *all)
         return -1;
     for (size_t at = 0; at < count; at++)
         named += all->found[at].named;
-    double covered = all->coverage / (double)(named ? named : 1);
+    double covered = all->coverage / (double)(named ? named : 1), last = -1.0;
+    int as_last = 0;
+    uint8_t code = 0;
     for (size_t at = 0; at < count; at++) {
         const Found *found = &all->found[at];
         double sum = found->fields > 1 ? found->head + found->rest : found->head;
-        double code = all->scale * sqrt(sum / (all->saturation + sum) + (found->named ? covered : 0.0)) + 0.5;
+        if (sum != last || found->named != as_last) { /* most terms are worth what the one before is */
+            double exact = all->scale * sqrt(sum / (all->saturation + sum) + (found->named ? covered : 0.0)) + 0.5;
+            code = exact >= 0.0 && exact < 256.0 ? (uint8_t)exact : 0;
+            last = sum;
+            as_last = found->named;
+        }
         all->terms[all->used] = found->term;
-        all->codes[all->used++] = code >= 0.0 && code < 256.0 ? (uint8_t)code : 0;
+        all->codes[all->used++] = code;
         all->seen[found->term] = 0;
     }
     all->found_used = 0;
@@ -367,7 +411,7 @@ FAST(analyse)
     PyBuffer_Release(&view);
     Py_XDECREF(sizes);
     drop_inside(&all.inside);
-    PyMem_Free(all.blanked);
+    PyMem_Free(all.text);
     PyMem_Free(all.seen);
     PyMem_Free(all.found);
     PyMem_Free(all.touched);

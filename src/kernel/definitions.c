@@ -1,6 +1,6 @@
 /* Definitions: what a list of plain JSON values looked like. */
 
-#include "kernel.h"
+#include "definitions.h"
 
 #include <math.h>
 
@@ -9,17 +9,11 @@
 #define LINE 64  /* bytes that the processor fetches at once */
 #define AHEAD 16 /* containers */
 
-/* All values in the order of a walk: a container as a mark and its length, a leaf as a reference to itself. Keys and
-   leaves are immutable, so one that is the same object is the same value; containers are never trusted. Where they and
-   their tables were is noted as a guess of what to fetch, and never looked into: a walk mostly waits for memory. */
 static char DICT[1], LIST[1]; /* marks whose addresses no value has */
 
-typedef struct {
-    Row slots, places;
-    int odd; /* some number is none that JSON has */
-} Kept;
+Kept *new_kept(void) { return PyMem_Calloc(1, sizeof(Kept)); }
 
-static void drop_kept(Kept *kept)
+void drop_kept(Kept *kept)
 {
     for (Py_ssize_t at = 0; at < kept->slots.used; at++) {
         if (kept->slots.at[at] == DICT || kept->slots.at[at] == LIST)
@@ -66,11 +60,6 @@ int put(Row *row, void *value)
     return 1;
 }
 
-static int put_leaf(Row *row, PyObject *leaf)
-{
-    return put(row, leaf) < 0 ? -1 : (Py_INCREF(leaf), 1);
-}
-
 static int keep_value(Kept *kept, PyObject *value, int depth, Py_ssize_t most);
 
 static int keep_items(Kept *kept, PyObject *dict, int depth, Py_ssize_t most)
@@ -85,16 +74,15 @@ static int keep_items(Kept *kept, PyObject *dict, int depth, Py_ssize_t most)
     return 1;
 }
 
-/* 1: kept; 0: not plain, too deep, or more than `most` slots; -1: an error is set. */
-static int keep_value(Kept *kept, PyObject *value, int depth, Py_ssize_t most)
+int keep_head(Kept *kept, PyObject *value, int depth, Py_ssize_t most)
 {
-    int is_dict = PyDict_CheckExact(value), done = 1;
     if (kept->slots.used >= most)
         return 0;
     if (is_leaf(value)) {
         kept->odd |= !is_finite(value);
-        return put_leaf(&kept->slots, value);
+        return put_leaf(&kept->slots, value) < 0 ? -1 : LEAF;
     }
+    int is_dict = PyDict_CheckExact(value);
     if (depth >= DEPTH_MAX || !(is_dict || PyList_CheckExact(value)))
         return 0;
     Py_ssize_t size = is_dict ? PyDict_GET_SIZE(value) : PyList_GET_SIZE(value);
@@ -106,11 +94,20 @@ static int keep_value(Kept *kept, PyObject *value, int depth, Py_ssize_t most)
         kept->slots.used--; /* a container without its length cannot be dropped */
         return -1;
     }
-    if (is_dict)
+    return CONTAINER;
+}
+
+/* 1: kept; 0: not plain, too deep, or more than `most` slots; -1: an error is set. */
+static int keep_value(Kept *kept, PyObject *value, int depth, Py_ssize_t most)
+{
+    int done = keep_head(kept, value, depth, most);
+    if (done != CONTAINER)
+        return done;
+    if (PyDict_CheckExact(value))
         return keep_items(kept, value, depth + 1, most);
-    for (Py_ssize_t at = 0; done > 0 && at < size; at++)
+    for (Py_ssize_t at = 0; done > 0 && at < PyList_GET_SIZE(value); at++)
         done = keep_value(kept, PyList_GET_ITEM(value, at), depth + 1, most);
-    return done;
+    return done > 0 ? 1 : done;
 }
 
 static int same_leaf(PyObject *one, PyObject *other)
@@ -193,6 +190,13 @@ static void fit(Row *row)
     }
 }
 
+PyObject *close_kept(Kept *kept)
+{
+    fit(&kept->slots);
+    fit(&kept->places);
+    return PyCapsule_New(kept, KEPT, free_kept);
+}
+
 /* keep(value, encode, most) -> what was kept, encode(value), and whether all numbers are finite; None if the value is
    not plain. */
 FAST(keep)
@@ -202,7 +206,7 @@ FAST(keep)
     Py_ssize_t most = PyLong_AsSsize_t(args[2]);
     if (most == -1 && PyErr_Occurred())
         return NULL;
-    Kept *kept = PyMem_Calloc(1, sizeof(Kept));
+    Kept *kept = new_kept();
     if (!kept)
         return PyErr_NoMemory();
     int done = keep_value(kept, args[0], 0, most);
@@ -218,9 +222,7 @@ FAST(keep)
         drop_kept(kept);
         return NULL;
     }
-    fit(&kept->slots);
-    fit(&kept->places);
-    PyObject *capsule = PyCapsule_New(kept, KEPT, free_kept);
+    PyObject *capsule = close_kept(kept);
     if (!capsule) {
         drop_kept(kept);
         Py_DECREF(encoded);

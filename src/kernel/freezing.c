@@ -1,5 +1,6 @@
 /* Freezing: what `intake.freezing` reads of a definition's bytes, and their canonical form. */
 
+#include "definitions.h"
 #include "json.h"
 
 #include <stdlib.h>
@@ -22,6 +23,32 @@ PyObject *items(PyObject *module, PyObject *encoded)
         return found;
     Py_DECREF(found);
     Py_RETURN_NONE;
+}
+
+/* digest(raws, seed) -> a number that tells these bytes from others, in this order; the seed keeps others from guessing how. */
+FAST(digest)
+{
+    if (count != 2 || !PyList_CheckExact(args[0]))
+        return PyErr_Format(PyExc_TypeError, "digest takes a list of bytes and a seed");
+    uint64_t seed = PyLong_AsUnsignedLongLongMask(args[1]), whole = seed;
+    if (PyErr_Occurred())
+        return NULL;
+    for (Py_ssize_t which = 0; which < PyList_GET_SIZE(args[0]); which++) {
+        PyObject *raw = PyList_GET_ITEM(args[0], which);
+        if (!PyBytes_CheckExact(raw))
+            return PyErr_Format(PyExc_TypeError, "digest takes bytes");
+        const char *at = PyBytes_AS_STRING(raw), *end = at + PyBytes_GET_SIZE(raw);
+        char last[32] = {0};
+        /* Four at a time, none of which has to wait for another. */
+        uint64_t lanes[4] = {hash_start(seed, (size_t)(end - at)), seed + 1, seed + 2, seed + 3};
+        for (; end - at >= 32; at += 32)
+            for (int lane = 0; lane < 4; lane++)
+                lanes[lane] = hash_step(seed, lanes[lane], letters_at(at + 8 * lane, 8));
+        memcpy(last, at, (size_t)(end - at));
+        for (int lane = 0; lane < 4; lane++)
+            whole = hash_step(seed, whole, hash_step(seed, lanes[lane], letters_at(last + 8 * lane, 8)));
+    }
+    return PyLong_FromUnsignedLongLong(whole);
 }
 
 enum { NAME, DESCRIPTION, SCHEMA, ANNOTATIONS, READ };
@@ -66,8 +93,7 @@ static PyObject *text_of(Piece piece)
     return PyUnicode_DecodeUTF8(inside.start, inside.size, NULL);
 }
 
-/* Whether a `$ref` of some kind leads out of the definition, or may. */
-static int may_refer_elsewhere(const char *at, const char *end)
+int may_refer_elsewhere(const char *at, const char *end)
 {
     static const char *const KEYS[] = {"$ref\"", "$dynamicRef\""};
     while ((at = memchr(at, '$', (size_t)(end - at)))) {
@@ -81,17 +107,7 @@ static int may_refer_elsewhere(const char *at, const char *end)
     return 0;
 }
 
-/* Characters, not bytes. */
-static Py_ssize_t count_chars(Piece piece)
-{
-    Py_ssize_t count = 0;
-    for (Py_ssize_t at = 0; at < piece.size; at++)
-        count += ((unsigned char)piece.start[at] & 0xC0) != 0x80;
-    return count;
-}
-
-/* Whether a name, with its quotation marks, can be shown as it is and taken for none of ours: those begin with a `t`. */
-static int is_safe(Piece quoted, Py_ssize_t most)
+int is_safe(Piece quoted, Py_ssize_t most)
 {
     if (!quoted.start || *quoted.start != '"' || quoted.size < 3 || quoted.size - 2 > most)
         return 0;
@@ -103,11 +119,6 @@ static int is_safe(Piece quoted, Py_ssize_t most)
         first++;
     return lower_of(*first) != 't';
 }
-
-/* How deep, how many bytes, and how many characters of a description. */
-typedef struct {
-    Py_ssize_t levels, bytes, described;
-} Bounds;
 
 static int read_bounds(Bounds *bounds, PyObject *const *args)
 {
@@ -166,39 +177,6 @@ FAST(read_tool)
         told = tell(args[0], (Piece){start, end - start}, &read, &bounds);
     if (told || PyErr_Occurred())
         return told;
-    Py_RETURN_NONE;
-}
-
-/* read_tools(encoded, levels, bytes, described, named) -> what `read_tool` gives for each item of an encoded list; of an
-   item for which that is None, or whose name has more characters or cannot be shown as it is, its bytes alone. None if the
-   list is not as an encoder writes it. */
-FAST(read_tools)
-{
-    Bounds bounds;
-    if (count != 5 || !PyBytes_CheckExact(args[0]))
-        return PyErr_Format(PyExc_TypeError, "read_tools takes an encoded list and four bounds");
-    Py_ssize_t named = PyLong_AsSsize_t(args[4]);
-    if (PyErr_Occurred() || read_bounds(&bounds, args + 1) < 0)
-        return NULL;
-    const char *at = PyBytes_AS_STRING(args[0]);
-    PyObject *found = PyList_New(0);
-    while (found && has_next(&at, '[', ']')) {
-        const char *start = at;
-        Definition read = {.chat = 0};
-        PyObject *item = NULL;
-        at = *start == '{' ? read_level(start, "inputSchema", bounds.levels, read.outer, &read) : NULL;
-        if (at && is_safe((read.chat ? read.inner : read.outer)[NAME], named))
-            item = tell(NULL, (Piece){start, at - start}, &read, &bounds);
-        if (!at && !(at = skip_value(start)))
-            break;
-        if (!item && !PyErr_Occurred())
-            item = PyBytes_FromStringAndSize(start, at - start);
-        if (append(found, item) < 0)
-            Py_CLEAR(found);
-    }
-    if (!found || (at && at == PyBytes_AS_STRING(args[0]) + PyBytes_GET_SIZE(args[0])))
-        return found;
-    Py_DECREF(found);
     Py_RETURN_NONE;
 }
 

@@ -41,6 +41,20 @@ typedef struct {
     Py_ssize_t size;
 } Piece;
 
+/* Characters of it, not bytes: those of a text in UTF-8. */
+static inline Py_ssize_t count_chars(Piece piece)
+{
+    Py_ssize_t at = 0, count = piece.size;
+    for (uint64_t eight; at + 8 <= piece.size; at += 8) {
+        memcpy(&eight, piece.start + at, 8);
+        if (eight & 0x8080808080808080u)
+            break;
+    }
+    for (; at < piece.size; at++)
+        count -= ((unsigned char)piece.start[at] & 0xC0) == 0x80;
+    return count;
+}
+
 /* A row of them that grows. */
 typedef struct {
     Piece *at;
@@ -119,17 +133,13 @@ uint32_t hash_letters(uint32_t hash, const char *text, Py_ssize_t size, Py_ssize
 static inline uint32_t hash_end(uint32_t hash, Py_ssize_t letters) { return !letters ? 0 : ~hash ? ~hash : 1; }
 
 /* The letters from here on, at most eight, in one number. At least eight bytes can be read. */
+extern uint64_t FIRST[9]; /* so many bytes of eight */
+
 static inline uint64_t letters_at(const char *run, size_t size)
 {
     uint64_t word;
     memcpy(&word, run, sizeof word);
-    if (size < sizeof word) /* without what stands behind the run */
-#if PY_BIG_ENDIAN
-        word &= ~(~(uint64_t)0 >> (8 * size));
-#else
-        word &= ~(~(uint64_t)0 << (8 * size));
-#endif
-    return word;
+    return word & FIRST[size < 8 ? size : 8]; /* without what stands behind the run */
 }
 
 /* A hash of letters, eight at a time. No step loses anything: up to eight letters the hash is as good as they are. */
@@ -141,6 +151,24 @@ static inline uint64_t hash_step(uint64_t seed, uint64_t hash, uint64_t letters)
     hash ^= hash >> 32;
     hash *= seed | 1;
     return hash ^ hash >> 29;
+}
+
+/* A shorter step for the second eight letters, and for those behind them: it loses nothing either. */
+static inline uint64_t hash_on(uint64_t seed, uint64_t hash, uint64_t letters)
+{
+    hash = (hash ^ letters) * (seed << 1 | 1);
+    return hash ^ hash >> 32;
+}
+
+/* The hash of letters from each of which on sixteen bytes can be read. Most words have up to sixteen, and all of those
+   take the same way: how long a word is nobody can foresee. */
+static inline uint64_t hash_run(uint64_t seed, const char *run, size_t size)
+{
+    uint64_t hash = hash_step(seed, hash_start(seed, size), letters_at(run, size));
+    hash = hash_on(seed, hash, letters_at(run + 8, size > 8 ? size - 8 : 0));
+    for (size_t at = 16; at < size; at += 8)
+        hash = hash_on(seed, hash, letters_at(run + at, size - at));
+    return hash;
 }
 
 /* Room for so many letters in all, which fewer than 2^32 can have; -1 without an error set. */
@@ -224,10 +252,11 @@ typedef struct {
     int plain;     /* it is its own only term */
 } Met;
 
-/* Meets the runs of an ASCII text up to `stop`, and has their places fetched: where it ended, at the latest when there are
-   so many. Behind `end` nothing can be read. Plain are runs of lower-case letters with no more than `longest` of them. */
-const char *meet_runs(const Runs *held, const char *at, const char *stop, const char *end, size_t longest, Met *met,
-                      size_t *used, size_t most);
+/* Meets the runs of an ASCII text up to `stop`, behind which a stretch more can be read, and has their places fetched:
+   where it ended, at the latest when there are so many. Plain are runs of lower-case letters with no more than `longest`
+   of them. */
+const char *meet_runs(const Runs *held, const char *at, const char *stop, size_t longest, Met *met, size_t *used,
+                      size_t most);
 
 /* The terms of a run that is not plain, by way of the memo: how many, and where their numbers are until the next call; -1
    with an error set, -2 if the memo has no room for the run. */
@@ -240,6 +269,7 @@ int terms_of_run(Runs *held, const Met *met, size_t longest, const int32_t **num
 
 typedef struct {
     uint32_t sizes[1024]; /* by the first two letters, which lengths there are */
+    uint32_t starts[32], single; /* by the first letter, which second ones there are; which stand alone */
     int used;
     struct {
         char letters[WATCHED_CHARS];
@@ -260,6 +290,7 @@ int read_marks(PyObject *given, const char **marks, size_t *places);
 #define SINGLE(name) PyObject *name(PyObject *module, PyObject *given)
 
 FAST(keep);
+FAST(take);
 FAST(same);
 FAST(terms);
 FAST(halves);
@@ -273,8 +304,8 @@ FAST(analyse);
 FAST(segment);
 FAST(common_ends);
 FAST(canonical);
+FAST(digest);
 FAST(read_tool);
-FAST(read_tools);
 FAST(postings);
 FAST(add);
 FAST(merge);

@@ -2,10 +2,11 @@
 
 #include "kernel.h"
 
-#define INTERFACE 15 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
+#define INTERFACE 17 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
 
 static PyMethodDef METHODS[] = {
     {"keep", (PyCFunction)(void (*)(void))keep, METH_FASTCALL, NULL},
+    {"take", (PyCFunction)(void (*)(void))take, METH_FASTCALL, NULL},
     {"same", (PyCFunction)(void (*)(void))same, METH_FASTCALL, NULL},
     {"terms", (PyCFunction)(void (*)(void))terms, METH_FASTCALL, NULL},
     {"halves", (PyCFunction)(void (*)(void))halves, METH_FASTCALL, NULL},
@@ -17,9 +18,9 @@ static PyMethodDef METHODS[] = {
     {"signature", (PyCFunction)(void (*)(void))signature, METH_FASTCALL, NULL},
     {"analyse", (PyCFunction)(void (*)(void))analyse, METH_FASTCALL, NULL},
     {"segment", (PyCFunction)(void (*)(void))segment, METH_FASTCALL, NULL},
+    {"digest", (PyCFunction)(void (*)(void))digest, METH_FASTCALL, NULL},
     {"canonical", (PyCFunction)(void (*)(void))canonical, METH_FASTCALL, NULL},
     {"read_tool", (PyCFunction)(void (*)(void))read_tool, METH_FASTCALL, NULL},
-    {"read_tools", (PyCFunction)(void (*)(void))read_tools, METH_FASTCALL, NULL},
     {"common_ends", (PyCFunction)(void (*)(void))common_ends, METH_FASTCALL, NULL},
     {"postings", (PyCFunction)(void (*)(void))postings, METH_FASTCALL, NULL},
     {"add", (PyCFunction)(void (*)(void))add, METH_FASTCALL, NULL},

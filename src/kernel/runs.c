@@ -1,6 +1,6 @@
 /* Runs: what runs of letters and digits stand for, remembered for `retrieval.analysis`. */
 
-#include "kernel.h"
+#include "stretches.h"
 
 #define PROBES 32 /* places looked at for one run: whoever makes runs collide gains no more than a look-up in Python */
 
@@ -153,58 +153,69 @@ static Place *add_place(Runs *held, const Met *met, size_t longest)
     return place;
 }
 
-/* Where the run that begins here ends; whether there is anything else in it than lower-case letters. */
-static inline const char *end_of_run(const char *at, const char *stop, const char *end, int *mixed)
+/* Letters and digits among 64 bytes, and lower-case letters. */
+typedef struct {
+    uint64_t word, lower;
+} Letters;
+
+static inline Letters letters_in(const char *at)
 {
-    uint64_t others = 0;
-#if PY_LITTLE_ENDIAN
-    const uint64_t ones = ~(uint64_t)0 / 255, tops = ones << 7;
-    for (uint64_t eight, odd; !others && end - at >= 8 && at < stop; at += others ? lowest(others) / 8 : 8) {
-        memcpy(&eight, at, 8);
-        eight &= ~tops; /* what is not ASCII stands behind the text */
-        /* The highest bit of a byte says whether it is at least the first, and then whether it is beyond the last. */
-        const uint64_t lower = (eight + ones * (128 - 'a')) & ~(eight + ones * (127 - 'z'));
-        const uint64_t upper = (eight + ones * (128 - 'A')) & ~(eight + ones * (127 - 'Z'));
-        const uint64_t digits = (eight + ones * (128 - '0')) & ~(eight + ones * (127 - '9'));
-        others = ~(lower | upper | digits) & tops;
-        odd = (upper | digits) & tops;
-        *mixed |= odd && (!others || lowest(odd) < lowest(others)) && at + lowest(odd) / 8 < stop;
+    Letters bits = {0, 0};
+    for (int which = 0; which < STRETCH; which += BYTES) {
+        Bytes all = bytes_at(at + which), lower = is_from(all, 'a', 25);
+        Bytes others = either(is_from(all, 'A', 25), is_from(all, '0', 9));
+        bits.word |= pack(either(lower, others)) << which;
+        bits.lower |= pack(lower) << which;
     }
-#endif
-    if (!others)
-        for (; at < stop && is_wordly(*at); at++)
-            *mixed |= !is_lower(*at);
-    return at < stop ? at : stop;
+    return bits;
 }
 
-const char *meet_runs(const Runs *held, const char *at, const char *stop, const char *end, size_t longest, Met *met,
-                      size_t *used, size_t most)
+/* Notes a run, and has its place fetched. */
+static inline void meet(uint64_t seed, const uint32_t *places, uint64_t mask, const char *run, size_t size, int plain, Met *met)
 {
+    uint64_t hash = hash_run(seed, run, size);
+    *met = (Met){run, size, hash | !plain, plain};
+    FETCH(&places[hash & mask]);
+}
+
+const char *meet_runs(const Runs *held, const char *at, const char *stop, size_t longest, Met *met, size_t *used,
+                      size_t most)
+{
+    static const uint32_t NOWHERE[1] = {0};
     const Vocabulary *vocabulary = held->vocabulary;
-    const uint64_t seed = vocabulary->seed;
-    while (*used < most) {
-        while (at < stop && !is_wordly(*at))
-            at++;
-        if (at == stop)
-            break;
-        Met *each = &met[(*used)++];
-        int mixed = 0;
-        each->run = at;
-        at = end_of_run(at, stop, end, &mixed);
-        each->size = (size_t)(at - each->run);
-        each->plain = !mixed && each->size <= longest;
-        uint64_t hash = hash_start(seed, each->size);
-        for (const char *eight = each->run; eight < at; eight += 8) {
-            size_t left = (size_t)(at - eight);
-            char last[8] = {0};
-            if (end - eight < 8)
-                memcpy(last, eight, left);
-            hash = hash_step(seed, hash, letters_at(end - eight < 8 ? last : eight, left));
+    const uint64_t seed = vocabulary->seed, mask = vocabulary->room ? vocabulary->room - 1 : 0;
+    const uint32_t *places = vocabulary->room ? vocabulary->places : NOWHERE;
+    Met *next_met = met + *used, *last_met = met + most;
+    for (const char *next; at < stop; at = next) {
+        Letters bits = letters_in(at);
+        next = stop - at > STRETCH ? at + STRETCH : stop;
+        uint64_t word = bits.word & ones((size_t)(next - at)), lower = bits.lower;
+        if (next < stop && !~word) { /* one run, and it goes on */
+            if (next_met == last_met)
+                break;
+            for (; next < stop && is_wordly(*next); next++)
+                lower &= is_lower(*next) ? ~(uint64_t)0 : 0;
+            size_t size = (size_t)(next - at);
+            meet(seed, places, mask, at, size, !~lower && size <= longest, next_met++);
+            continue;
         }
-        each->hash = each->plain ? hash : hash | 1;
-        if (each->plain && vocabulary->room)
-            FETCH(&vocabulary->places[hash & (vocabulary->room - 1)]);
+        if (next < stop) { /* the last run may go on: it is left to the next stretch */
+            size_t open = STRETCH - (size_t)highest(~word) - 1;
+            next -= open;
+            word &= ones(STRETCH - open);
+        }
+        for (; word && next_met < last_met;) {
+            int first = lowest(word);
+            size_t size = length_of_row(word >> first);
+            meet(seed, places, mask, at + first, size, !(~(lower >> first) & ones(size)) && size <= longest, next_met++);
+            word &= word + ((uint64_t)1 << first);
+        }
+        if (word) {
+            at += lowest(word);
+            break;
+        }
     }
+    *used = (size_t)(next_met - met);
     return at;
 }
 

@@ -1,6 +1,6 @@
 /* Screening: the first look of `intake.glance`. */
 
-#include "kernel.h"
+#include "stretches.h"
 
 static void free_watched(PyObject *capsule)
 {
@@ -24,7 +24,12 @@ PyObject *words(PyObject *module, PyObject *given)
         }
         memcpy(watched->words[watched->used].letters, PyBytes_AS_STRING(word), (size_t)size);
         watched->words[watched->used++].size = (int)size;
-        watched->sizes[pair_of(PyBytes_AS_STRING(word), (size_t)size)] |= 1u << size;
+        const char *letters = PyBytes_AS_STRING(word);
+        watched->sizes[pair_of(letters, (size_t)size)] |= 1u << size;
+        if (size > 1)
+            watched->starts[letters[0] & 31] |= 1u << (letters[1] & 31);
+        else
+            watched->single |= 1u << (letters[0] & 31);
     }
     Py_XDECREF(list);
     if (!watched && !PyErr_Occurred())
@@ -71,71 +76,61 @@ static int may_be_encoded(const char *run, size_t size, const char *start, const
     return !(some & LOWER) == !(some & UPPER) || all;
 }
 
-/* Bytes of a stretch, one bit each. */
-#define STRETCH 64
-
 typedef struct {
     uint64_t word, run, stop; /* part of a word, part of a run, anything that needs a closer look */
 } Bits;
 
-/* The lowest bits of eight bytes, which are 0 or 1. */
-static uint64_t pack(const unsigned char *flags)
+static inline Bits bits_of(const char *at)
 {
-    uint64_t eight;
-    memcpy(&eight, flags, 8);
-#if PY_BIG_ENDIAN
-    return eight * 0x8040201008040201u >> 56;
-#else
-    return eight * 0x0102040810204080u >> 56;
-#endif
-}
-
-/* Comparisons and no look-ups, so that the compiler can make them for many bytes at once. */
-static Bits bits_of(const unsigned char *at)
-{
-    unsigned char word[STRETCH], run[STRETCH], stop[STRETCH];
-    Bits bits = {0};
-    for (int which = 0; which < STRETCH; which++) {
-        unsigned char c = at[which], letter = (unsigned char)((c | 32) - 'a'), digit = (unsigned char)(c - '0');
-        word[which] = (unsigned char)((letter < 26) | (digit < 10) | (c == '_'));
-        run[which] = (unsigned char)(word[which] | (c == '+') | (c == '/') | (c == '-'));
-        stop[which] = (unsigned char)((c < 0x20) | (c >= 0x7f) | (c == '%') | (c == '&') | (c == '\\'));
-    }
-    for (int eight = 0; eight < STRETCH; eight += 8) {
-        bits.word |= pack(word + eight) << eight;
-        bits.run |= pack(run + eight) << eight;
-        bits.stop |= pack(stop + eight) << eight;
+    Bits bits = {0, 0, 0};
+    for (int which = 0; which < STRETCH; which += BYTES) {
+        Bytes all = bytes_at(at + which), line = is_byte(all, '_');
+        Bytes word = either(either(is_from(either(all, every(32)), 'a', 25), is_from(all, '0', 9)), line);
+        Bytes run = either(either(is_byte(all, '+'), is_byte(all, '-')), either(word, is_byte(all, '/')));
+        Bytes stop = either(either(is_byte(all, '%'), is_byte(all, '&')), is_byte(all, '\\'));
+        bits.word |= pack(word) << which;
+        bits.run |= pack(run) << which;
+        bits.stop |= (pack(stop) | (pack(is_from(all, 0x20, 0x7e - 0x20)) ^ ones(BYTES))) << which;
     }
     return bits;
 }
 
-/* Whether every word that ends in a stretch is none of the watched. `since` is where the last one began, if it goes on. */
-static int passes(const Watched *watched, uint64_t bits, const char *at, const char **since)
+/* Whether every word that starts in a stretch is none of the watched: one look at its first two letters rules out nearly
+   all, and does so without a branch that nobody can foresee. `bits` are those of the stretch, `on` says whether its first
+   byte goes on with a word. */
+static int passes(const Watched *watched, uint64_t bits, int on, const char *at, const char *end)
 {
-    uint64_t before = bits << 1 | (*since != NULL), starts = bits & ~before, ends = ~bits & before;
-    for (; ends; ends &= ends - 1) {
-        const char *word = *since;
-        if (word)
-            *since = NULL;
-        else {
-            word = at + lowest(starts);
-            starts &= starts - 1;
-        }
-        if (is_watched(watched, word, (size_t)(at + lowest(ends) - word)))
+    uint64_t starts = bits & ~(bits << 1 | (uint64_t)on), closer = 0;
+    for (uint64_t left = starts; left; left &= left - 1) {
+        int place = lowest(left);
+        closer |= (uint64_t)(watched->starts[at[place] & 31] >> (at[place + 1] & 31) & 1) << place;
+    }
+    for (uint64_t alone = starts & ~(bits >> 1); alone; alone &= alone - 1) /* where the last word ends is not seen yet */
+        closer |= (uint64_t)(watched->single >> (at[lowest(alone)] & 31) & 1) << lowest(alone);
+    for (; closer; closer &= closer - 1) {
+        const char *word = at + lowest(closer);
+        size_t size = 1;
+        while (word + size < end && (is_wordly(word[size]) || word[size] == '_'))
+            size++;
+        if (is_watched(watched, word, size))
             return 0;
     }
-    if (starts)
-        *since = at + lowest(starts);
     return 1;
 }
 
 /* Bits from which on so many are set. */
-static uint64_t rows_of(uint64_t bits, int size)
+static inline uint64_t rows_of(uint64_t bits, int size)
 {
-    int have = 1;
+    int have = size < 16 ? 1 : 16;
+    if (have == 16) {
+        bits &= bits >> 1;
+        bits &= bits >> 2;
+        bits &= bits >> 4;
+        bits &= bits >> 8;
+    }
     for (; have * 2 <= size; have *= 2)
         bits &= bits >> have;
-    return have < size ? bits & bits >> (size - have) : bits;
+    return bits & bits >> (size - have);
 }
 
 static int is_escaped(const char *at, const char *start) { return at > start && at[-1] == '\\'; }
@@ -157,14 +152,15 @@ static int is_usual(const char *at) { return *at == '\\' && at[1] && strchr("ntr
 /* Whether compact JSON is plain ASCII with none of the words and no run so long that may be text in another notation. */
 static int is_harmless(const char *start, const char *end, const Watched *watched, int least)
 {
-    const char *word = NULL, *seen = start; /* the word that goes on; what stands before this has no long run */
-    uint64_t run = 0, escaped = 0;          /* of the stretch before */
+    const char *seen = start;       /* what stands before this has no long run */
+    uint64_t run = 0, escaped = 0;  /* of the stretch before */
+    int on = 0;                     /* it ends within a word */
     for (const char *at = start; at <= end; at += STRETCH) { /* at the end come blanks, which end words and runs */
         char last[STRETCH];
         size_t size = end - at < STRETCH ? (size_t)(end - at) : STRETCH;
         if (size < STRETCH)
             memset((char *)memcpy(last, at, size) + size, ' ', STRETCH - size);
-        Bits bits = bits_of((const unsigned char *)(size < STRETCH ? last : at));
+        Bits bits = bits_of(size < STRETCH ? last : at);
         for (uint64_t stops = bits.stop; stops; stops &= stops - 1) {
             int place = lowest(stops);
             if (!is_usual(at + place))
@@ -175,8 +171,9 @@ static int is_harmless(const char *start, const char *end, const Watched *watche
         bits.word &= ~escaped;
         bits.run &= ~escaped;
         escaped = bits.stop >> (STRETCH - 1);
-        if (!passes(watched, bits.word, at, &word))
+        if (!passes(watched, bits.word, on, at, end))
             return 0;
+        on = (int)(bits.word >> (STRETCH - 1));
         /* Long runs, by halves of stretches: what begins in one half ends in the next, or is seen again there. */
         for (int half = 0; half < 2; half++) {
             uint64_t both = half ? bits.run : bits.run << STRETCH / 2 | run >> STRETCH / 2;

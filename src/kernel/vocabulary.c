@@ -18,7 +18,7 @@ static int grow_vocabulary(Vocabulary *held, size_t size)
     }
     if ((held->used + 1) * 2 <= held->room)
         return 0;
-    size_t room = held->room ? held->room * 2 : 1024;
+    size_t room = !held->room ? 1024 : held->room < 1 << 14 ? held->room * 4 : held->room * 2;
     uint32_t *places = PyMem_Calloc(room, sizeof *places);
     if (!places)
         return -1;
@@ -50,13 +50,15 @@ int32_t add_term(Vocabulary *held, uint64_t hash, const char *letters, size_t si
 /* The hash of letters behind which nothing may be readable. */
 static uint64_t hash_alone(const Vocabulary *held, const char *letters, size_t size)
 {
-    char last[16] = {0};
-    size_t whole = size & ~(size_t)7;
     uint64_t hash = hash_start(held->seed, size);
-    for (size_t at = 0; at < whole; at += 8)
-        hash = hash_step(held->seed, hash, letters_at(letters + at, 8));
-    memcpy(last, letters + whole, size - whole);
-    return whole < size ? hash_step(held->seed, hash, letters_at(last, size - whole)) : hash;
+    for (size_t at = 0; at < size || at < 16; at += 8) {
+        char last[8] = {0};
+        size_t left = at < size ? size - at : 0;
+        if (left)
+            memcpy(last, letters + at, left < 8 ? left : 8);
+        hash = (at ? hash_on : hash_step)(held->seed, hash, letters_at(last, left));
+    }
+    return hash;
 }
 
 int32_t number_of(const Vocabulary *held, const char *letters, size_t size)

@@ -5,8 +5,12 @@
 unsigned char KINDS[256];
 static uint32_t CRC[256];
 
+uint64_t FIRST[9];
+
 void fill_tables(void)
 {
+    for (int size = 0; size <= 8; size++)
+        memset(&FIRST[size], 255, (size_t)size);
     for (int code = 0; code < 256; code++) {
         int kind = code >= 'a' && code <= 'z' ? LOWER : code >= 'A' && code <= 'Z' ? UPPER
                  : code >= '0' && code <= '9' ? DIGIT : code == '_' ? UNDERSCORE : 0;

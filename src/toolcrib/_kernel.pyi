@@ -1,4 +1,5 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ Told = tuple[bytes, bool, str, str, bytes, bytes | None, int]
 """Bytes, whether it is a chat function, name, description, schema, annotations and characters of a definition."""
 
 INTERFACE: int
+
+Made = TypeVar("Made")
 
 class Kept:
     """What a value looked like; only to be handed back."""
@@ -32,11 +35,21 @@ class Multiplier:
     """A matrix as the kernel multiplies it; only to be handed back."""
 
 def keep(value: object, encode: Callable[[object], bytes], most: int) -> tuple[Kept, bytes, bool] | None: ...
+def take(
+    definitions: list[dict[str, Json]],
+    encode: Callable[[object], bytes],
+    most: int,
+    bounds: tuple[int, int, int, int],
+    toolsets: list[str],
+    make: Callable[..., Made],
+    fields: tuple[str, ...],
+    told: tuple[str, str, str, object, Callable[[bytes], object], int],
+) -> tuple[Kept, bool, list[Made | bytes]] | None: ...
 def same(kept: Kept, value: object) -> bool: ...
 def plain(value: object) -> bool: ...
 def items(encoded: bytes) -> list[bytes] | None: ...
 def read_tool(encoded: bytes, levels: int, bytes: int, described: int) -> Told | None: ...
-def read_tools(encoded: bytes, levels: int, bytes: int, described: int, named: int) -> list[Told | bytes] | None: ...
+def digest(raws: list[bytes], seed: int) -> int: ...
 def canonical(head: bytes, encoded: bytes, levels: int) -> bytes | None: ...
 def terms(text: str, most: int) -> list[str] | None: ...
 def family(word: str) -> str | None: ...

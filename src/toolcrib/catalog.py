@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
+from weakref import ref
 
 from toolcrib.definitions import Fingerprint, Tool, Toolset, fingerprint_of
 from toolcrib.intake.naming import SEPARATOR, fold
@@ -26,6 +27,33 @@ class Resolution:
     tool: Tool | None
     candidates: tuple[Tool, ...] = ()
     """If the name was ambiguous or misspelled: what it may have meant."""
+
+
+class Mark:
+    """What a catalog is told from another one by, without keeping it.
+
+    Reading everything that is in it takes its time, and most catalogs are compared with none but themselves: it is read
+    when it is compared with another, at the latest when it goes.
+    """
+
+    __slots__ = ("__weakref__", "_catalog", "_content")
+
+    def __init__(self, catalog: "Catalog") -> None:
+        self._catalog = ref(catalog)
+        self._content: int | None = None
+
+    def settle(self, catalog: "Catalog | None") -> int | None:
+        """Finds out what is in the catalog, as long as that can be done."""
+        if self._content is None and catalog is not None:
+            self._content = catalog.content
+        return self._content
+
+    def __eq__(self, other: object) -> bool:
+        if self is other or not isinstance(other, Mark):
+            return self is other
+        return self.settle(self._catalog()) == other.settle(other._catalog())
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType] - found out when it is compared, no sooner
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,10 +83,27 @@ class Catalog:
         # Fingerprints have one length: their borders need no telling.
         return fingerprint_of("".join([toolset.fingerprint for toolset in self.toolsets]).encode())
 
+    @property
+    def mark(self) -> "Mark":
+        """What tells it from another catalog of this process. Whoever keeps it does not keep the catalog."""
+        known = vars(self).get("_given")
+        mark = known() if known is not None else None
+        if mark is None:
+            mark = Mark(self)
+            vars(self)["_given"] = ref(mark)
+        return mark
+
     @cached_property
-    def mark(self) -> int:
-        """What tells it from another catalog of this process: soon found, and holds nothing."""
+    def content(self) -> int:
+        """The number behind the mark: other content, another number."""
         return sum([toolset.mark for toolset in self.toolsets])
+
+    def __del__(self) -> None:
+        # Somebody may still want to know whether the next one is the same.
+        known = vars(self).get("_given")
+        mark = known() if known is not None else None
+        if mark is not None:
+            mark.settle(self)
 
     def amended(self, gone: Sequence[Toolset], come: Sequence[Toolset]) -> "Catalog | None":
         """The catalog with some toolsets for others, knowing what this one knows; nothing if names do not allow it."""
@@ -167,7 +212,7 @@ _NAME = attrgetter("name")
 _SUMS: Mapping[str, Callable[[Toolset], int]] = {
     "size": lambda toolset: len(toolset.tools),
     "chars": attrgetter("chars"),
-    "mark": attrgetter("mark"),
+    "content": attrgetter("mark"),
 }
 """What is known of a catalog as soon as it is known of its toolsets."""
 

@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -99,7 +100,7 @@ class Crib:
             _require_encoder()
         self.discovery = Discovery(
             settings=search,
-            retriever=retriever or (lambda: _default_retriever(self.settings, clock)),
+            retriever=retriever or partial(_default_retriever, self.settings, clock),
             aliases=self.settings.tools.aliases,
         )
         self.assemblies = Assemblies(search, self.core, built=_log_activation)

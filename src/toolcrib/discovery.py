@@ -67,13 +67,11 @@ class Discovery:
         self._settings = settings
         self._make_retriever = retriever
         self._retriever: Retriever | None = None
-        self._aliases = dict(aliases or {})
         self._prepared: WeakKeyDictionary[Catalog, tuple[Index, Shelf]] = WeakKeyDictionary()
         self._cards = Cards()
         self._writer = AnswerWriter(max_tokens=settings.search_result_max_tokens)
-        self._documents: Alongside[Toolset, tuple[Document, ...]] = Alongside(self._make_documents)
-        self._latest: dict[ToolsetName, tuple[Document, ...]] = {}
-        """By toolset, the documents that were made last: what the next has in common with them is not made anew."""
+        self._made = _Made(dict(aliases or {}))
+        self._documents: Alongside[Toolset, tuple[Document, ...]] = Alongside(self._made.of)
 
     def rank(self, catalog: Catalog, query: str, *, limit: int, explain: bool = False) -> Ranking:
         """The bare ranking of one query."""
@@ -153,8 +151,8 @@ class Discovery:
         prepared = self._prepared.get(catalog)
         if prepared is None:
             groups = self._documents.of(catalog.toolsets)
-            if len(self._latest) > 2 * len(groups):
-                self._latest = {toolset.name: made for toolset, made in zip(catalog.toolsets, groups, strict=True)}
+            if len(self._made.latest) > 2 * len(groups):
+                self._made.latest = {toolset.name: made for toolset, made in zip(catalog.toolsets, groups, strict=True)}
             index = self._require_retriever().index(Grouped(groups))
             prepared = self._prepared[catalog] = (index, Shelf(catalog, self._cards))
         return prepared
@@ -164,9 +162,21 @@ class Discovery:
             self._retriever = self._make_retriever()
         return self._retriever
 
-    def _make_documents(self, toolset: Toolset) -> tuple[Document, ...]:
-        known = self._latest.get(toolset.name, ())
-        documents = self._latest[toolset.name] = documents_of(toolset, self._aliases, known)
+
+class _Made:
+    """Makes the documents of toolsets. A part of its own, so that nothing holds what holds it."""
+
+    __slots__ = ("_aliases", "latest")
+
+    def __init__(self, aliases: Mapping[str, tuple[str, ...]]) -> None:
+        self._aliases = aliases
+        self.latest: dict[ToolsetName, tuple[Document, ...]] = {}
+        """By toolset, the documents that were made last: what the next has in common with them is not made anew."""
+
+    def of(self, toolset: Toolset) -> tuple[Document, ...]:
+        """The documents of a toolset."""
+        known = self.latest.get(toolset.name, ())
+        documents = self.latest[toolset.name] = documents_of(toolset, self._aliases, known)
         return documents
 
 

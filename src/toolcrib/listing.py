@@ -93,7 +93,10 @@ class ListingRenderer:
 
     def _grow(self, toolsets: Sequence[Toolset], chosen: list[_Block], total: int, budget: int) -> None:
         """Gives lines of description to the smallest toolsets first, while all of it fits."""
-        for _, _, place in sorted((len(item.tools), item.name, place) for place, item in enumerate(toolsets)):
+        for count, _, place in sorted((len(item.tools), item.name, place) for place, item in enumerate(toolsets)):
+            # A line of its own takes two characters more than a name between others, whatever else is in it.
+            if total + 2 * count > budget:
+                return
             lines = self._lines.one(toolsets[place])
             more = lines.chars - chosen[place].chars
             if total + more > budget:

@@ -44,16 +44,16 @@ class ProgressGuard:
         self._leads: set[str] = set()
         self._described: set[str] = set()
         self._failures: dict[str, int] = {}
-        self._catalog: int | None = None
+        self._catalog: object = None
 
     @property
     def shown(self) -> frozenset[str]:
         """Names that this session has been shown since it last changed its catalog."""
         return frozenset(self._shown)
 
-    def before_search(self, queries: Sequence[str], catalog: int) -> Verdict:
-        """How firmly to answer, before anything is searched."""
-        if catalog != self._catalog:
+    def before_search(self, queries: Sequence[str], catalog: object) -> Verdict:
+        """How firmly to answer, before anything is searched; `catalog` is equal for equal catalogs."""
+        if catalog is not self._catalog and catalog != self._catalog:
             # Another catalog: what was said about the old one does not count.
             self._catalog = catalog
             self._shown.clear()

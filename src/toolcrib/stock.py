@@ -50,7 +50,8 @@ class Stock:
         if source.name in self.sources:
             raise ConfigError(f"There is a source `{source.name}` already: remove it first, or use another name.")
         taken = {toolset.name for toolset in self.look().toolsets}
-        for toolset in source.snapshot():
+        # The first source can take nobody's name: it is not asked before it has to be.
+        for toolset in source.snapshot() if taken else ():
             if toolset.name in taken:
                 raise ConfigError(f"There is a toolset `{toolset.name}` already: give the new one another name.")
         self.sources[source.name] = source

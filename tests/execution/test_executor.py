@@ -118,7 +118,7 @@ async def test_every_route_passes_the_same_stages_in_the_same_order() -> None:
 
 
 async def test_the_feed_keeps_the_stages_before_a_fault_of_our_own() -> None:
-    def broken(run: Any) -> Any:
+    def broken(executor: Any, run: Any) -> Any:
         raise RuntimeError("not foreseen")
 
     house = crib()

@@ -95,7 +95,7 @@ class Done(Struct, frozen=True, kw_only=True):
     error: CallError | None = None
 
 
-Stage = Callable[[Run], "Run | Awaitable[Run]"]
+Stage = Callable[["Executor", Run], "Run | Awaitable[Run]"]
 """Takes the value on: at once, or when it is ready."""
 
 
@@ -128,16 +128,17 @@ class Executor:
         self._checkpoints = tuple(checkpoints)
         self._progress = tuple(progress)
         self._show_values = show_values
+        # Functions, not methods of this one: an executor that held itself would wait for the collector.
         self.stages: tuple[tuple[str, Stage], ...] = (
-            ("scope", self._scope),
-            ("validate", self._validate),
-            ("guardrails", self._guard if guardrails else _pass),
-            ("hooks", self._before if hooks else _pass),
-            ("approval", self._approve),
-            ("checkpoint", self._checkpoint if checkpoints else _pass),
-            (DISPATCH, self._dispatch),
-            ("limits", self._limit),
-            ("hooks_after", self._after if hooks else _pass),
+            ("scope", Executor._scope),
+            ("validate", Executor._validate),
+            ("guardrails", Executor._guard if guardrails else _pass),
+            ("hooks", Executor._before if hooks else _pass),
+            ("approval", Executor._approve),
+            ("checkpoint", Executor._checkpoint if checkpoints else _pass),
+            (DISPATCH, Executor._dispatch),
+            ("limits", Executor._limit),
+            ("hooks_after", Executor._after if hooks else _pass),
         )
         self._plain = None if guardrails or hooks or checkpoints else self.stages
         """The stages, if nobody has put anything between them."""
@@ -155,7 +156,7 @@ class Executor:
                     passed.append(stage)
                     took.append(0.0)
                     continue
-                taken = step(run)
+                taken = step(self, run)
                 if isinstance(taken, Run):
                     run = taken
                 else:
@@ -425,7 +426,7 @@ def _run_of(errand: Errand) -> Run:
     )
 
 
-def _pass(run: Run) -> Run:
+def _pass(executor: Executor, run: Run) -> Run:
     """The stage of what nobody has put there."""
     return run
 

@@ -6,7 +6,7 @@ as null); only a definition that fails that question is walked.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, cast
 
@@ -19,7 +19,6 @@ from toolcrib.definitions import (
     JsonObject,
     Origin,
     Tool,
-    ToolName,
     ToolsetName,
     Traits,
     fitted,
@@ -39,7 +38,7 @@ from toolcrib.limits import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from toolcrib._kernel import Told
+    from toolcrib._kernel import Kept, Told
 
 _WRAPPER_CHARS = len('{"type":"function","function":{"name":"","description":,"parameters":}}')
 _ESCAPE = re.compile(rb"\\.")
@@ -50,6 +49,9 @@ _NOTHING_SAID = Traits()
 # No value takes less than two bytes.
 _BOUNDS = SCHEMA_MAX_DEPTH, 2 * SCHEMA_MAX_NODES, DESCRIPTION_MAX_CHARS
 """Levels, bytes, and characters of a description up to which nobody has to look twice."""
+_TAKEN = (*_BOUNDS, EXPOSED_NAME_MAX_CHARS)
+_FIELDS = Tool.__struct_fields__[:-1]
+"""What a tool is made of: all but its seal."""
 _LITERALS = frozenset({"enum", "const", "default", "examples", "example"})
 """Keywords whose content is data, not schema."""
 
@@ -104,38 +106,22 @@ def freeze_tool(
     )
 
 
-def freeze_plain(encoded: bytes, toolsets: Sequence[str], *, origin: Origin) -> list[Tool | bytes] | None:
-    """What `freeze_tool` makes of an encoded list of plain definitions, each in the toolset of its place.
+def freeze_plain(
+    definitions: list[JsonObject], toolsets: list[str], *, origin: Origin, most: int
+) -> "tuple[Kept, bool, list[Tool | bytes]] | None":
+    """What `freeze_tool` makes of plain definitions, each in the toolset of its place, all of it in one walk.
 
-    Of a definition that has to be looked at alone it gives the bytes, and nothing without the compiled kernel.
+    Of a definition that has to be looked at alone it gives the bytes. With them come what the next comparison needs,
+    of no more than so many values, and whether all numbers are finite. Nothing without the compiled kernel, and nothing
+    of definitions that are not plain JSON.
     """
     if kernel is None or not all(name.isascii() for name in dict.fromkeys(toolsets)):
         return None
-    found = kernel.read_tools(encoded, *_BOUNDS, EXPOSED_NAME_MAX_CHARS)
-    if found is None:
+    told = (origin, "openai_chat", "mcp", _NOTHING_SAID, _traits_in, _WRAPPER_CHARS)
+    try:
+        return kernel.take(definitions, orjson.dumps, most, _TAKEN, toolsets, Tool, _FIELDS, told)
+    except TypeError:  # plain values that JSON has no place for
         return None
-    tools: list[Tool | bytes] = []
-    for told, toolset in zip(found, toolsets, strict=True):
-        if isinstance(told, bytes):
-            tools.append(told)
-            continue
-        raw, chat, name, description, schema, said, chars = told
-        tools.append(
-            Tool(
-                name=ToolName(name),
-                toolset=ToolsetName(toolset),
-                origin=origin,
-                leaf=name,
-                description=description,
-                schema=schema,
-                raw=raw,
-                dialect="openai_chat" if chat else "mcp",
-                traits=_NOTHING_SAID if said is None else _traits_in(said),
-                aliases=(),
-                chars=chars + len(name) + (0 if chat else _WRAPPER_CHARS),
-            )
-        )
-    return tools
 
 
 _Read = tuple[DialectName, str, str, bytes, Traits, int]

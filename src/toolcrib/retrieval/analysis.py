@@ -121,7 +121,7 @@ def _texts(document: Document) -> tuple[str, str, str, str, str, str]:
 class Analyser:
     """Turns documents into numbered terms with impacts; a number is never given anew."""
 
-    __slots__ = ("_fields", "_numbering", "_scale", "_weights")
+    __slots__ = ("_fields", "_numbering", "_scale", "_shape", "_weights")
 
     def __init__(self, weights: FieldWeights) -> None:
         self._weights = weights
@@ -129,6 +129,8 @@ class Analyser:
             [(each.weight, each.pivot, each.length_share) for each in map(weights.fields.__getitem__, FIELDS)]
         )
         self._scale = _CODES * (1.0 + weights.coverage) ** -0.5
+        self._shape = np.array([*self._fields.ravel(), weights.coverage, weights.saturation, self._scale])
+        """All of it as the compiled kernel takes it."""
         self._numbering = Numbering()
 
     @property
@@ -176,8 +178,7 @@ class Analyser:
         if kernel is None or numbering.memo is None:
             return self._sum_up(batch)
         parts = [document.described for document in batch]
-        shape = np.array([*self._fields.ravel(), self._weights.coverage, self._weights.saturation, self._scale])
-        sizes, terms, codes = kernel.analyse(numbering.memo, numbering.runs, read_inside, parts, shape, _BOUNDS)
+        sizes, terms, codes = kernel.analyse(numbering.memo, numbering.runs, read_inside, parts, self._shape, _BOUNDS)
         hashes = kernel.name_hashes(parts)
         return Stretch(
             sizes=np.frombuffer(sizes, dtype=np.int64),

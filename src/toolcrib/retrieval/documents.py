@@ -5,7 +5,7 @@ one bounded text, so that a tool with a hundred parameters does not drown its ne
 schema is at hand, and reading the few of its keywords that matter costs less than a search.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -61,7 +61,7 @@ def digest_of(tool: Tool, aliases: tuple[str, ...]) -> str:
 
 
 def documents_of(
-    toolset: Toolset, aliases: Mapping[str, tuple[str, ...]] | None = None, known: Iterable[Document] = ()
+    toolset: Toolset, aliases: Mapping[str, tuple[str, ...]] | None = None, known: Sequence[Document] = ()
 ) -> tuple[Document, ...]:
     """The documents of a toolset. `aliases` are the operator's words, by tool or toolset name.
 
@@ -70,6 +70,8 @@ def documents_of(
     extra = aliases or {}
     label = toolset.name.removeprefix("mcp-")
     shared = extra.get(toolset.name, ())
+    if not extra and not known:
+        return tuple([ToolDocument(tool.name, tool, label, tool.aliases) for tool in toolset.tools])
     made = _Made(toolset, known)
     documents: list[Document] = []
     for tool in toolset.tools:

@@ -11,6 +11,7 @@ key. Prevents that an answer depends on what was indexed before, or on the order
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import accumulate, chain
 from threading import Lock
 from typing import NamedTuple
@@ -48,6 +49,21 @@ class _Base:
     """The terms of rows that were amended: few, and mostly the same ones again."""
 
 
+class _Usual(NamedTuple):
+    weights: FieldWeights
+    query: QueryWeights
+    impacts: Floats
+
+
+@cache
+def _usual() -> _Usual:
+    """What is the same in every retriever that nobody gave other weights; none of it can be changed."""
+    weights = default_weights()
+    impacts = weights.impact_table()
+    impacts.setflags(write=False)
+    return _Usual(weights, QueryWeights(), impacts)
+
+
 class LexicalRetriever:
     """Builds lexical indexes; what the last whole build knows of a document is not found out again."""
 
@@ -61,11 +77,12 @@ class LexicalRetriever:
         rival: float = RIVAL_SHARE,
     ) -> None:
         self._rival = rival
-        self._weights = weights if weights is not None else default_weights()
-        self._query = query if query is not None else QueryWeights()
+        usual = _usual()
+        self._weights = weights if weights is not None else usual.weights
+        self._query = query if query is not None else usual.query
         self._analyser = Analyser(self._weights)
         self._spelling = Spelling(self._analyser.vocabulary)
-        self._impacts = self._weights.impact_table()
+        self._impacts = usual.impacts if weights is None else self._weights.impact_table()
         self._base: _Base | None = None
         self._lock = Lock()
 

@@ -8,6 +8,9 @@ prints that part). Nothing is ever removed: a query of such words alone still fi
 Invariant: every word counts more than 0 and at most 1.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 GRAMMATICAL = 0.03
 """What a word counts that only holds a sentence together."""
 _GRAMMAR = (
@@ -31,7 +34,7 @@ _LEARNED = {
 }
 
 
-def salience_table() -> dict[str, float]:
+def salience_table() -> Mapping[str, float]:
     """The words (as families) that count less than in full; all others count 1."""
     table = {word: percent / 100 for percent, words in _LEARNED.items() for word in words.split()}
-    return table | dict.fromkeys(_GRAMMAR.split(), GRAMMATICAL)
+    return MappingProxyType(table | dict.fromkeys(_GRAMMAR.split(), GRAMMATICAL))

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
-from toolcrib.definitions import Call, Origin, Result, Skipped, Tool, Toolset, ToolsetName
+from toolcrib.definitions import Call, Origin, Result, Skipped, Tool, ToolName, Toolset, ToolsetName
 from toolcrib.errors import ConfigError, DefinitionError
 from toolcrib.execution.dispatch import CallContext
 from toolcrib.intake.freezing import freeze_tool, name_of
@@ -69,17 +69,10 @@ def build_toolset(
     unavailable: str | None = None,
 ) -> Toolset:
     """A snapshot, with names that occur twice left out and reported, whichever came first."""
-    kept: dict[str, Tool] = {}
-    twice: set[str] = set()
-    problems = list(skipped)
-    for tool in tools:
-        if tool.name in kept:
-            twice.add(tool.name)
-        elif len(kept) >= TOOLS_PER_TOOLSET:
-            problems.append(_skip(name, tool.leaf, f"the toolset has more than {TOOLS_PER_TOOLSET} tools"))
-        else:
-            kept[tool.name] = tool
-    problems.extend(_skip(name, kept.pop(double).leaf, "the name occurs more than once") for double in sorted(twice))
+    given, problems = tuple(tools), list(skipped)
+    kept = {tool.name: tool for tool in given}
+    if len(kept) < len(given) or len(given) > TOOLS_PER_TOOLSET:
+        kept = _single(name, given, problems)
     return Toolset(
         name=ToolsetName(name),
         origin=origin,
@@ -88,6 +81,21 @@ def build_toolset(
         skipped=tuple(problems),
         unavailable=unavailable,
     )
+
+
+def _single(toolset: str, tools: Iterable[Tool], problems: list[Skipped]) -> dict[ToolName, Tool]:
+    """The tools by name, as many as a toolset may have and without those whose names occur twice."""
+    kept: dict[ToolName, Tool] = {}
+    twice: set[ToolName] = set()
+    for tool in tools:
+        if tool.name in kept:
+            twice.add(tool.name)
+        elif len(kept) >= TOOLS_PER_TOOLSET:
+            problems.append(_skip(toolset, tool.leaf, f"the toolset has more than {TOOLS_PER_TOOLSET} tools"))
+        else:
+            kept[tool.name] = tool
+    problems.extend(_skip(toolset, kept.pop(double).leaf, "the name occurs more than once") for double in sorted(twice))
+    return kept
 
 
 def freeze_toolset(

@@ -9,6 +9,8 @@ takes less than half as long. What it finds to be the same has the same bytes; o
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, cast
 
 import orjson
@@ -43,6 +45,7 @@ class _Left(Struct, frozen=True, gc=False):
     skipped: Skipped
 
 
+_TOOLSET = attrgetter("toolset")
 _Entry = Tool | _Left
 """One definition of the list: the tool that was made of it, or what is known of one that was left out."""
 
@@ -148,11 +151,10 @@ class LiveDefinitions:
         """A stretch as it is now; with the compiled kernel encoded as a whole, and kept for the next comparison."""
         # Before anything is encoded: the host's own function might change what it looks at.
         groups = [self._group(raw) for raw in part]
-        kept, whole, finite = _look(part) or (None, None, False)
-        fresh = freeze_plain(whole, groups, origin=self._origin) if whole and finite and not known else None
-        encoded = fresh or (kernel.items(whole) if kernel is not None and whole else None)
-        if encoded is None:
-            kept, finite, encoded = None, False, [_encode(raw) for raw in part]
+        fresh = None
+        if not known and isinstance(part, list):
+            fresh = freeze_plain(part, groups, origin=self._origin, most=_KEPT_MAX_VALUES)
+        kept, finite, encoded = fresh or _items(part)
         entries = [
             own if isinstance(own, Tool) else self._entry(raw, group, known, own, plain=finite)
             for raw, group, own in zip(part, groups, encoded, strict=True)
@@ -180,13 +182,11 @@ class LiveDefinitions:
 
     def _toolsets(self, old: Sequence[_Chunk]) -> tuple[Toolset, ...]:
         """All toolsets; those that no changed chunk has a part in are the same objects."""
-        same = {id(chunk) for chunk in self._chunks} & {id(chunk) for chunk in old}
-        touched = {entry.toolset for chunk in (*old, *self._chunks) if id(chunk) not in same for entry in chunk.entries}
+        touched = _touched(old, self._chunks) if self._snapshot else frozenset[str]()
         before = {toolset.name: toolset for toolset in self._snapshot}
         groups: dict[str, list[_Entry]] = {}
-        for chunk in self._chunks:
-            for entry in chunk.entries:
-                groups.setdefault(entry.toolset, []).append(entry)
+        for name, entries in groupby(chain.from_iterable([chunk.entries for chunk in self._chunks]), _TOOLSET):
+            groups.setdefault(name, []).extend(entries)
         return tuple(
             self._build(name, entries, before.get(ToolsetName(name)), changed=name in touched)
             for name, entries in groups.items()
@@ -196,12 +196,18 @@ class LiveDefinitions:
         if before is not None and not changed:
             return before
         tools = [entry for entry in entries if isinstance(entry, Tool)]
-        skipped = [entry.skipped for entry in entries if isinstance(entry, _Left)]
+        skipped = [entry.skipped for entry in entries if isinstance(entry, _Left)] if len(tools) < len(entries) else ()
         toolset = build_toolset(name, tools, origin=self._origin, skipped=skipped)
         # Identity, not equality: equal definitions may still be written in another order.
         if before is not None and _same(before.tools, toolset.tools) and before.skipped == toolset.skipped:
             return before
         return toolset
+
+
+def _touched(old: Sequence[_Chunk], new: Sequence[_Chunk]) -> frozenset[str]:
+    """The toolsets that have a part in what is not in both."""
+    same = {id(chunk) for chunk in new} & {id(chunk) for chunk in old}
+    return frozenset(entry.toolset for chunk in (*old, *new) if id(chunk) not in same for entry in chunk.entries)
 
 
 def _known(chunks: Sequence[_Chunk]) -> _Known:
@@ -217,6 +223,13 @@ def _look(part: Sequence[JsonObject]) -> "tuple[Kept, bytes, bool] | None":
         return kernel.keep(part, orjson.dumps, _KEPT_MAX_VALUES)
     except TypeError:  # plain values that JSON has no place for
         return None
+
+
+def _items(part: Sequence[JsonObject]) -> "tuple[Kept | None, bool, Sequence[bytes | None]]":
+    """What is kept of a stretch, whether all numbers are finite, and each definition encoded, if it can be."""
+    if kernel is not None and (seen := _look(part)) is not None and (items := kernel.items(seen[1])) is not None:
+        return seen[0], seen[2], items
+    return None, False, [_encode(raw) for raw in part]
 
 
 def _encode(value: object) -> bytes | None:
