@@ -21,7 +21,7 @@ import numpy as np
 from toolcrib.alongside import common_ends
 from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
-from toolcrib.retrieval.base import Document, Grouped, Hit, Ranking
+from toolcrib.retrieval.base import NO_EVIDENCE, Document, Grouped, Hit, Ranking
 from toolcrib.retrieval.forward import Stretch, joined
 from toolcrib.retrieval.postings import Floats, build_segment, read_rows, terms_of
 from toolcrib.retrieval.query import Numbers, QueryWeights, Weigher, Word, standing_in
@@ -273,9 +273,13 @@ class LexicalIndex:
         if not found:
             return self.by_substring(query, limit)
         if explain:
-            hits = [Hit(document.key, score, self.evidence(document, words, score)) for score, document in found]
+            evidence = [self.evidence(document, words, score) for score, document in found]
+            hits = [
+                Hit(document.key, score, told, document)
+                for (score, document), told in zip(found, evidence, strict=True)
+            ]
         else:
-            hits = [Hit(document.key, score) for score, document in found]
+            hits = [Hit(document.key, score, NO_EVIDENCE, document) for score, document in found]
         return Ranking(hits=tuple(hits), abstained=False, confidence=lexical_confidence(words, named, found[0][0]))
 
     def match(self, query: str, also: Sequence[str] = ()) -> Match:
