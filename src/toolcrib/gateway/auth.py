@@ -114,7 +114,10 @@ class TokenFile:
 
     def find(self, secret: str) -> TokenEntry | None:
         """The entry of a token, if it is valid now. Takes the same time for every wrong one."""
-        wanted = hash_token(secret)
+        return self.current(hash_token(secret))
+
+    def current(self, wanted: str) -> TokenEntry | None:
+        """The entry with this hash, if it is valid now."""
         found: TokenEntry | None = None
         for entry in self.read():
             if hmac.compare_digest(entry.hash, wanted):

@@ -70,13 +70,11 @@ def gateway_settings(loaded: Loaded) -> Settings:
 
 def open_gateway(settings: Settings, *, lock: Path | None = None) -> tuple[Crib, Gateway]:
     """The crib of these settings, and a gateway over it. Raises `ConfigError`."""
-    core = settings.tools.core or ()
-    crib = Crib(
-        *open_sources(settings), settings=settings, core=core, approver=ClientApprover(desk=ApprovalDesk()), lock=lock
-    )
+    core, desk = settings.tools.core or (), ApprovalDesk()
+    crib = Crib(*open_sources(settings), settings=settings, core=core, approver=ClientApprover(desk=desk), lock=lock)
     profiles = Profiles(settings.profiles)
     profiles.check(crib)
-    return crib, Gateway(crib, profiles)
+    return crib, Gateway(crib, profiles, desk=desk)
 
 
 async def run_gateway(options: Options, open_annex: "OpenAnnex | None" = None) -> None:
