@@ -108,7 +108,7 @@ class News(Struct, frozen=True, kw_only=True):
     position: int
     """Where to look from the next time."""
     missed: int
-    """Calls and single events that came besides, and are left out."""
+    """Notes (single events, and stages of a call that were noted together) that came besides, and are left out."""
 
 
 def _events_of(passage: Passage) -> list[Event]:
@@ -173,7 +173,7 @@ class Activity:
         return tuple(found[-self._keep :])
 
     def news(self, position: int, *, most: int) -> News:
-        """What came since a position, the last calls and single events of it; 0 is the beginning.
+        """What came since a position, at most so many of the last notes; 0 is the beginning.
 
         Whoever looks from time to time costs a call nothing, unlike a sink.
         """

@@ -411,9 +411,9 @@ CONSOLE_STREAMS = 16
 """Open streams of live activity; a further one is told so."""
 CONSOLE_BEAT_S = 0.5
 """Seconds between two looks at the feed while somebody watches; nobody reads faster."""
-CONSOLE_BEAT_CALLS = 50
-"""Calls that are shown of one beat. A gateway does thousands: they are counted, and the last ones shown."""
-CONSOLE_RECENT_CALLS = 200
-"""Calls that somebody who begins to watch sees at once."""
+CONSOLE_BEAT_NOTES = 100
+"""Notes of the feed that are shown of one beat, two for a call. A gateway may do thousands: the last ones are shown."""
+CONSOLE_RECENT_NOTES = 400
+"""Notes that somebody who begins to watch sees at once."""
 CONSOLE_BACKLOG = 8
 """Beats that wait for a page that does not read, about a megabyte; then its stream is ended."""

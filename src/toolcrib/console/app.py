@@ -196,7 +196,7 @@ def _read(body: bytes, kind: type[T]) -> T:
     """What a page sent. Raises `Refused`."""
     try:
         return msgspec.json.decode(body, type=kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refused(400, f"This is not what is asked for here: {error}.") from None
 
 

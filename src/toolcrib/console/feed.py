@@ -13,9 +13,9 @@ from toolcrib.gateway.http_replies import Reply
 from toolcrib.gateway.http_wire import Field, Refused
 from toolcrib.limits import (
     CONSOLE_BACKLOG,
-    CONSOLE_BEAT_CALLS,
+    CONSOLE_BEAT_NOTES,
     CONSOLE_BEAT_S,
-    CONSOLE_RECENT_CALLS,
+    CONSOLE_RECENT_NOTES,
     CONSOLE_STREAMS,
 )
 
@@ -41,7 +41,7 @@ class LiveFeed:
         self.beat()
         if len(self._streams) >= CONSOLE_STREAMS:
             raise Refused(503, f"{CONSOLE_STREAMS} pages watch already: close one.")
-        recent = self._activity.news(0, most=CONSOLE_RECENT_CALLS)
+        recent = self._activity.news(0, most=CONSOLE_RECENT_NOTES)
         self._position = recent.position
         self._streams[reply] = may_watch
         reply.begin_stream(fields)
@@ -59,7 +59,7 @@ class LiveFeed:
                 reply.close()
         if not self._streams:
             return
-        news = self._activity.news(self._position, most=CONSOLE_BEAT_CALLS)
+        news = self._activity.news(self._position, most=CONSOLE_BEAT_NOTES)
         self._position = news.position
         if not news.events:
             return

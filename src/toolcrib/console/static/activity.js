@@ -99,7 +99,7 @@ export function show(main, { signal, tell }) {
       tokens += call.tokens ?? 0;
     }
     empty.hidden = calls.size > 0;
-    const more = missed ? ` · ${count(missed)} more ran too fast to show` : "";
+    const more = missed ? " · more ran than can be shown: these are the last ones" : "";
     summary.textContent = calls.size
       ? `${plural(shown, "row")} · ${count(bad)} refused or failed · ${plural(tokens, "token")} into conversations${more}`
       : "";

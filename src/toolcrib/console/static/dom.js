@@ -11,7 +11,7 @@ export function el(tag, properties = {}, ...children) {
     else if (name === "on") for (const [event, handler] of Object.entries(value)) node.addEventListener(event, handler);
     else node.setAttribute(name, value === true ? "" : String(value));
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return node;
 }
 

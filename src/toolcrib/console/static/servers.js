@@ -6,6 +6,8 @@ import { count, duration, el, plural } from "./dom.js";
 const EVERY_MS = 3000;
 const WORDS = { up: "up", starting: "starting", stopped: "stopped until a call needs it", down: "down" };
 
+const WHEN = { eager: "with the gateway", on_demand: "by the first call", idle_stop: "by a call, stopped when idle" };
+
 export function show(main, { signal, tell }) {
   const list = el("div", { class: "cards grid" }, el("p", { class: "muted" }, "Asking …"));
   main.append(el("h1", {}, "Servers"), list);
@@ -31,10 +33,10 @@ function card(server) {
     ["since", duration(server.since_s)],
     ["tools", count(server.tools) + notes(server)],
     ["restarts", count(server.restarts)],
-    ["speaks", [server.kind, server.protocol].filter(Boolean).join(", ")],
-    ["start", server.start.replace("_", " ")],
+    ["kind", server.kind + (server.protocol ? `, MCP ${server.protocol}` : "")],
+    ["started", WHEN[server.start] ?? server.start],
   ];
-  if (server.garbage) pairs.push(["garbage", plural(server.garbage, "line")]);
+  if (server.garbage) pairs.push(["stray output", plural(server.garbage, "line")]);
   if (server.failure && server.failure !== server.reason) {
     pairs.push(["last failure", `${server.failure} (${duration(server.failure_s)} ago)`]);
   }

@@ -31,7 +31,7 @@ function shown(report) {
   const talk = report.conversation;
   const search = talk.searches ? `, ${count(talk.searches)} searches included` : "";
   const verdict = report.activated
-    ? `${report.saved_pct} % saved on every turn. Tool search stays the cheaper way up to ${count(talk.break_even_searches)} searches a conversation.`
+    ? `of these tokens are saved on every turn. Tool search stays the cheaper way up to ${count(talk.break_even_searches)} searches a conversation.`
     : `Tool search is not in use here: everything stays attached. ${report.reason}`;
   return [
     el("p", { class: "card verdict" }, el("strong", {}, report.activated ? `${report.saved_pct} %` : "0 %"), el("span", {}, verdict)),
