@@ -141,7 +141,13 @@ async def _serve_addresses(
     annex = open_annex(gateway, door) if open_annex is not None else None
     async with AsyncExitStack() as stack:
         if annex is not None and (options.console_at is not None or options.http is None):
-            await stack.enter_async_context(served_apart(annex, door, options.console_at or ANY_PORT))
+            try:
+                await stack.enter_async_context(served_apart(annex, door, options.console_at or ANY_PORT))
+            except ConfigError as error:
+                if options.http is not None:
+                    raise
+                # A client that starts the gateway a second time must not lose its tools for it.
+                logger.warning("the console is not served: %s", error)
             annex = None
         if options.http is not None:
             await serve_http(gateway, changes, options, settings, stop, door=door, annex=annex)
