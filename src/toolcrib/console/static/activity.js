@@ -118,9 +118,10 @@ export function show(main, { signal, tell }) {
         if (signal.aborted || error.status === 401) return;
         tell(error.message, "bad");
       }
-      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      do await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      while (paused && !signal.aborted);
       // The stream begins again with the last calls: those that are here are the same ones.
-      if (!signal.aborted) forget();
+      forget();
     }
   }
 

@@ -2,11 +2,14 @@
 
 import { ask } from "./api.js";
 import { duration, el } from "./dom.js";
+import { poll } from "./poll.js";
 
 const EVERY_MS = 2000;
 
-export function show(main, { signal, tell }) {
+export function show(main, frame) {
+  const { signal, tell } = frame;
   const cards = new Map();
+  let decided = 0;
   const list = el("div", { class: "cards", "aria-live": "polite" });
   const empty = el("p", { class: "card empty", hidden: true }, "No call waits for approval.");
   main.append(
@@ -48,9 +51,11 @@ export function show(main, { signal, tell }) {
 
   async function decide(item, allow) {
     const card = cards.get(item.id);
+    decided += 1;
     card.buttons.forEach((button) => (button.disabled = true));
     try {
       await ask("approvals", { id: item.id, allow }, signal);
+      decided += 1;
       close(card, allow ? "Allowed: the next call with exactly these arguments runs, once." : "Refused.");
     } catch (error) {
       if (signal.aborted) return;
@@ -63,27 +68,23 @@ export function show(main, { signal, tell }) {
   }
 
   async function refresh() {
-    try {
-      const waiting = await ask("approvals", undefined, signal);
-      tell();
-      for (const item of waiting) {
-        // One that was decided may be asked about anew.
-        if (cards.get(item.id)?.open === false) {
-          cards.get(item.id).node.remove();
-          cards.delete(item.id);
-        }
-        if (!cards.has(item.id)) add(item);
-        cards.get(item.id).left.textContent = `${duration(item.left_s)} left`;
+    const asked = decided;
+    const waiting = await ask("approvals", undefined, signal);
+    // What was decided meanwhile may still be on this list.
+    if (asked !== decided) return;
+    for (const item of waiting) {
+      // One that was decided may be asked about anew.
+      if (cards.get(item.id)?.open === false) {
+        cards.get(item.id).node.remove();
+        cards.delete(item.id);
       }
-      const ids = new Set(waiting.map((item) => item.id));
-      for (const [id, card] of cards) if (card.open && !ids.has(id)) close(card, "This call does not wait any more.");
-      empty.hidden = cards.size > 0;
-    } catch (error) {
-      if (!signal.aborted) tell(error.message, "bad");
+      if (!cards.has(item.id)) add(item);
+      cards.get(item.id).left.textContent = `${duration(item.left_s)} left`;
     }
+    const ids = new Set(waiting.map((item) => item.id));
+    for (const [id, card] of cards) if (card.open && !ids.has(id)) close(card, "This call does not wait any more.");
+    empty.hidden = cards.size > 0;
   }
 
-  const timer = setInterval(() => document.hidden || refresh(), EVERY_MS);
-  signal.addEventListener("abort", () => clearInterval(timer));
-  refresh();
+  poll(refresh, EVERY_MS, frame);
 }

@@ -19,7 +19,7 @@ let leaving = null;
 let figures = null;
 
 /** Tells the person something, or takes the last word back. */
-export function tell(words, kind = "") {
+function tell(words, kind = "") {
   notice.hidden = !words;
   notice.className = kind;
   notice.textContent = words ?? "";
@@ -104,6 +104,10 @@ async function enter(secret) {
 async function begin() {
   addEventListener("hashchange", open);
   addEventListener("signed-out", showSignIn);
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    main.focus();
+  });
   document.addEventListener("visibilitychange", refresh);
   out.addEventListener("click", async () => {
     await signOut().catch(() => {});
@@ -111,7 +115,7 @@ async function begin() {
   });
   setInterval(refresh, FIGURES_EVERY_MS);
   const hash = location.hash.slice(1);
-  if (hash && hash !== "main" && !Object.hasOwn(views, hash)) {
+  if (hash && !Object.hasOwn(views, hash)) {
     // The code of the printed link: used at once, and taken out of the address and the history.
     history.replaceState(null, "", location.pathname);
     await enter(hash);

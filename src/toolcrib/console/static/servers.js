@@ -2,30 +2,23 @@
 
 import { ask } from "./api.js";
 import { count, duration, el, plural } from "./dom.js";
+import { poll } from "./poll.js";
 
 const EVERY_MS = 3000;
 const WORDS = { up: "up", starting: "starting", stopped: "stopped until a call needs it", down: "down" };
 
 const WHEN = { eager: "with the gateway", on_demand: "by the first call", idle_stop: "by a call, stopped when idle" };
 
-export function show(main, { signal, tell }) {
+export function show(main, frame) {
   const list = el("div", { class: "cards grid" }, el("p", { class: "muted" }, "Asking …"));
   main.append(el("h1", {}, "Servers"), list);
 
   async function refresh() {
-    try {
-      const servers = await ask("health", undefined, signal);
-      tell();
-      const cards = servers.map(card);
-      list.replaceChildren(...(cards.length ? cards : [el("p", { class: "card empty" }, "No servers are configured.")]));
-    } catch (error) {
-      if (!signal.aborted) tell(error.message, "bad");
-    }
+    const cards = (await ask("health", undefined, frame.signal)).map(card);
+    list.replaceChildren(...(cards.length ? cards : [el("p", { class: "card empty" }, "No servers are configured.")]));
   }
 
-  const timer = setInterval(() => document.hidden || refresh(), EVERY_MS);
-  signal.addEventListener("abort", () => clearInterval(timer));
-  refresh();
+  poll(refresh, EVERY_MS, frame);
 }
 
 function card(server) {
