@@ -5,9 +5,11 @@ The command line and the console show the same value.
 
 from msgspec import Struct
 
+from toolcrib.catalog import Catalog
 from toolcrib.crib import Crib
 from toolcrib.definitions import JsonObject
 from toolcrib.discovery import SearchAnswer
+from toolcrib.retrieval.base import Ranking
 from toolcrib.session import Session
 
 
@@ -43,7 +45,16 @@ class Explained(Struct, frozen=True, kw_only=True):
 def explain_search(crib: Crib, session: Session, query: str, *, limit: int | None, explain: bool = True) -> Explained:
     """Searches once for the answer and once for the reasons. Raises `CallError` for a query that is none."""
     answer = session.search(query, limit=limit)
-    ranking = crib.discovery.rank(session.catalog, query, limit=max(1, len(answer.names)), explain=explain)
+    return explained(query, answer, find_reasons(crib, session.catalog, query, answer, explain=explain))
+
+
+def find_reasons(crib: Crib, catalog: Catalog, query: str, answer: SearchAnswer, *, explain: bool = True) -> Ranking:
+    """Why an answer is as it is. Takes many times as long as the answer itself."""
+    return crib.discovery.rank(catalog, query, limit=max(1, len(answer.names)), explain=explain)
+
+
+def explained(query: str, answer: SearchAnswer, ranking: Ranking) -> Explained:
+    """An answer with its reasons."""
     evidence = {hit.key: hit.evidence for hit in ranking.hits}
     found = answer.body.get("matches")
     shown = [match for match in found if isinstance(match, dict)] if isinstance(found, list) else []
@@ -52,7 +63,7 @@ def explain_search(crib: Crib, session: Session, query: str, *, limit: int | Non
         item: JsonObject = {"toolset" if key == "source" else key: value for key, value in match.items()}
         item["score"] = round(score, 4)
         parts = evidence.get(str(match["name"]))
-        if explain and parts:
+        if parts:
             item["evidence"] = {name: round(value, 4) for name, value in parts.items()}
         matches.append(item)
     return Explained(query=query, answer=answer, matches=tuple(matches), confidence=ranking.confidence)

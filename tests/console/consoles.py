@@ -49,7 +49,10 @@ class Page:
         fields["origin"] = ORIGIN if body is not None else ""
         async with client_of(self.app) as client:
             client.send(
-                method or ("GET" if body is None else "POST"), f"/console/{path}", body or b"", **fields | headers
+                method or ("GET" if body is None else "POST"),
+                f"/console/{path}",
+                b"" if body is None else body,
+                **fields | headers,
             )
             return await client.answer()
 

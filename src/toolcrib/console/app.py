@@ -5,7 +5,6 @@ are a fixed table, read once; a path that is not in it is nothing (F11). Every a
 that the page does not need (J10).
 """
 
-import asyncio
 import inspect
 import logging
 import shlex
@@ -77,7 +76,7 @@ class Console:
         self._files = _read_files()
         self._answers: Mapping[str, Mapping[str, Answer]] = {
             "overview": {"GET": lambda visitor, body: self._views.overview(visitor.name)},
-            "search": {"POST": lambda visitor, body: self._search(_read(body, SearchQuestion))},
+            "search": {"POST": lambda visitor, body: self._views.search(_read(body, SearchQuestion))},
             "tokens": {"POST": lambda visitor, body: self._picture.show(_read(body, TokenQuestion).context)},
             "approvals": {
                 "GET": lambda visitor, body: self._views.approvals(),
@@ -164,12 +163,6 @@ class Console:
             self.feed.join(reply, HEADERS[:-1], partial(self.entry.is_valid, visitor))
         except Refused as error:
             raise _dressed(error) from None
-
-    def _search(self, question: SearchQuestion) -> object:
-        if not self._gateway.crib.settings.tools.tool_search.reranker.enabled:
-            return self._views.search(question)
-        # The endpoint may take its whole budget: the loop does not wait with it.
-        return asyncio.to_thread(self._views.search, question)
 
     def _answer(self, answer: Answer, visitor: Visitor, body: bytes, reply: Reply) -> None:
         reply.task = reply.loop.create_task(_send(reply, partial(answer, visitor, body)))

@@ -1,7 +1,9 @@
 """What the page asks a running gateway: one method for each view, a value in and a value out."""
 
+import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 
 import orjson
 
@@ -15,7 +17,7 @@ from toolcrib.console.values import (
     ServerView,
     WaitingView,
 )
-from toolcrib.explaining import explain_search
+from toolcrib.explaining import explained, find_reasons
 from toolcrib.gateway.desk import Waiting
 from toolcrib.gateway.http_wire import Refused
 from toolcrib.gateway.profiles import open_session
@@ -48,17 +50,18 @@ class Views:
             down=sum(server.health.state == "down" for server in servers),
         )
 
-    def search(self, question: SearchQuestion) -> SearchView:
+    async def search(self, question: SearchQuestion) -> SearchView:
         """What a client with this profile would find, and why. Raises `CallError`, `ConfigError`."""
         crib = self._gateway.crib
         session = open_session(crib, self._gateway.profiles.principal("console", question.profile))
-        # Once for the figure alone: how long a model would wait, without the reasons.
+        ask = partial(session.search, question.query, limit=question.limit)
         began = time.perf_counter()
-        session.search(question.query, limit=question.limit)
+        # An endpoint may take its whole budget, and reasons their time: calls do not wait with them.
+        slow = crib.settings.tools.tool_search.reranker.enabled
+        answer = await asyncio.to_thread(ask) if slow else ask()
         ms = (time.perf_counter() - began) * 1000
-        session.begin_turn()
-        found = explain_search(crib, session, question.query, limit=question.limit)
-        answer = found.answer
+        ranking = await asyncio.to_thread(find_reasons, crib, session.catalog, question.query, answer)
+        found = explained(question.query, answer, ranking)
         return SearchView(
             query=question.query,
             profile=question.profile,
