@@ -104,7 +104,7 @@ class Console:
     def open(self, head: Head) -> Take:
         """What takes the body, if the request is let in. Raises `Refused`."""
         try:
-            return self._open(head)
+            return partial(_guarded, self._open(head))
         except Refused as error:
             raise _dressed(error) from None
 
@@ -147,25 +147,28 @@ class Console:
         return lambda body, reply: reply.send(200, content, HEADERS, (b"content-type", kind))
 
     def _sign_in(self, head: Head, body: bytes, reply: Reply) -> None:
-        try:
-            if "origin" not in head.headers:
-                raise Refused(403, "A page says where it is from: the header Origin is missing.")
-            visitor, cookie = self.entry.sign_in(head, _read(body, SignIn).secret)
-        except Refused as error:
-            raise _dressed(error) from None
+        if "origin" not in head.headers:
+            raise Refused(403, "A page says where it is from: the header Origin is missing.")
+        visitor, cookie = self.entry.sign_in(head, _read(body, SignIn).secret)
         reply.send(200, encode(Signed(token=visitor.token, name=visitor.name)), (*HEADERS, cookie))
 
     def _sign_out(self, head: Head, body: bytes, reply: Reply) -> None:
         reply.send(200, b"{}", (*HEADERS, self.entry.sign_out(head)))
 
     def _watch(self, visitor: Visitor, body: bytes, reply: Reply) -> None:
-        try:
-            self.feed.join(reply, HEADERS[:-1], partial(self.entry.is_valid, visitor))
-        except Refused as error:
-            raise _dressed(error) from None
+        # A stream says for itself that it is not to be kept.
+        fields = [field for field in HEADERS if field[0] != b"cache-control"]
+        self.feed.join(reply, fields, partial(self.entry.is_valid, visitor))
 
     def _answer(self, answer: Answer, visitor: Visitor, body: bytes, reply: Reply) -> None:
         reply.task = reply.loop.create_task(_send(reply, partial(answer, visitor, body)))
+
+
+def _guarded(take: Take, body: bytes, reply: Reply) -> None:
+    try:
+        take(body, reply)
+    except Refused as error:
+        raise _dressed(error) from None
 
 
 async def _send(reply: Reply, answer: Callable[[], object]) -> None:
