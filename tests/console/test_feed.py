@@ -16,6 +16,12 @@ from toolcrib.settings import ActivitySettings, Settings
 CANARY = "canary-in-an-argument"
 
 
+@pytest.fixture(autouse=True)
+def patient_feed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The feed beats when a test says so, however busy the machine is."""
+    monkeypatch.setattr("toolcrib.console.feed.CONSOLE_BEAT_S", 3_600.0)
+
+
 def watch(page: Page, client: HttpClient) -> None:
     """Begins to watch."""
     client.send("GET", "/console/api/activity", cookie=page.cookie, x_toolcrib_console=page.token)
