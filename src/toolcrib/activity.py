@@ -44,7 +44,7 @@ class Event(Struct, frozen=True, kw_only=True):
     """Something that happened."""
 
     stage: str
-    """`assemble`, `search`, `describe`, `decide` (an approval), or a stage of a call: `scope`, ..., `dispatch`, `done`."""
+    """`assemble`, `search`, `describe`, `decide`, or a stage of a call: `scope`, ..., `dispatch`, `done`."""
     outcome: Outcome = "ok"
     session: str = ""
     principal: str = ""
