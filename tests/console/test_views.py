@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.cli.terminal import toolcrib
-from tests.console.consoles import SEARCHING, SETTINGS, console_page
+from tests.console.consoles import SEARCHING, console_page
 from tests.fakes.memory_upstream import MemoryServer, eventually, tool
 from tests.gateway.http_clients import client_of
 from tests.gateway.test_http import modern
@@ -104,9 +104,6 @@ async def test_a_decision_that_comes_too_late_gets_a_clear_answer(tmp_path: Path
         await call(page, "git__delete_repo")
         (waiting,) = (await page.ask("api/approvals")).json
         monkeypatch.setattr("toolcrib.gateway.desk.default_directory", lambda: page.gateway.desk.directory)
-        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-        (tmp_path / "toolcrib").mkdir()
-        (tmp_path / "toolcrib" / "approvals").symlink_to(page.gateway.desk.directory)
         refused = await asyncio.to_thread(toolcrib, "approvals", "refuse", waiting["id"])
         assert "Refused" in refused.stdout
         for allow in (True, False):
@@ -139,7 +136,7 @@ async def test_what_a_server_was_given_is_hidden_in_what_it_says_of_its_failure(
 ):
     monkeypatch.setenv("SECRET_OF_ONE", "canary-in-a-variable")
     entry = ServerSettings(
-        command="run", args=("--api-key", "canary-argument"), env={"A": "${SECRET_OF_ONE}", "B": "canary-env"},
+        command="canary-command", args=("--api-key", "canary-argument"), env={"A": "${SECRET_OF_ONE}", "B": "canary-env"},
         headers={"Authorization": "Bearer canary-header"},
     )  # fmt: skip
     server = MemoryServer()
@@ -152,7 +149,6 @@ async def test_what_a_server_was_given_is_hidden_in_what_it_says_of_its_failure(
         answer = await page.ask("api/health")
         assert b"canary" not in answer.body
         assert answer.json[0]["reason"] == "***, ***, ***, *** and ‹U+001B›[31m‹U+202E›red‹U+200B›"
-        assert b"run" not in answer.body.replace(b"running", b"").replace(b"restarts", b"")
 
 
 @pytest.mark.requirement("I3")
@@ -164,7 +160,3 @@ async def test_hidden_characters_of_a_tool_are_written_out_wherever_they_stand(t
         assert "‹U+202E›" in text and "‹U+200B›" in text
         assert not {"\u202e", "\u200b", "\x1b"} & set(text)
         assert "\\u001b" not in text.replace("\\\\u001b", "")
-
-
-def test_the_settings_of_these_tests_ask_before_something_is_deleted() -> None:
-    assert SETTINGS.approvals.rules == {"*delete*": "ask"}
