@@ -66,6 +66,21 @@ async def test_a_change_says_where_it_is_from_and_is_json(tmp_path: Path):
         assert (await page.ask("api/approvals", decision)).status == 409
 
 
+async def test_cookies_of_other_servers_of_this_machine_do_not_hide_ours(tmp_path: Path):
+    async with console_page(directory=tmp_path) as page:
+        for others in ("a(b=c; =; [x]=1", "expires=1", 'a="b; c', "toolcrib-console-9=z"):
+            assert (await page.ask("api/overview", cookie=f"{others}; {page.cookie}; d")).status == 200
+
+
+@pytest.mark.requirement("X27")
+async def test_an_address_of_its_own_serves_the_console_and_nothing_else(tmp_path: Path):
+    async with console_page(directory=tmp_path) as page:
+        for path, status in (("/console/", 200), ("/mcp", 404), ("/health", 404)):
+            async with client_of(page.apart) as client:
+                client.send("GET", path)
+                assert (await client.answer()).status == status
+
+
 @pytest.mark.requirement("J11")
 async def test_the_cookie_is_for_this_page_alone(tmp_path: Path):
     async with console_page(directory=tmp_path, signed_in=False) as page:

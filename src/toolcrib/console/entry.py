@@ -11,7 +11,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from toolcrib.gateway.auth import hash_token
@@ -121,8 +120,7 @@ def _cookie_field(headers: Mapping[str, str], value: str) -> Field:
 
 
 def _cookie_of(headers: Mapping[str, str]) -> str:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(_cookie_name(headers))
-    except CookieError:
-        return ""
-    return found.value if found is not None else ""
+    """Ours, whatever cookies other servers of this machine have left in the browser."""
+    own = f"{_cookie_name(headers)}="
+    parts = (part.strip() for part in headers.get("cookie", "").split(";"))
+    return next((part.removeprefix(own) for part in parts if part.startswith(own)), "")
