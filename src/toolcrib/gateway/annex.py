@@ -4,7 +4,6 @@ The gateway knows nothing of it but the path. Whoever comes has passed the Host 
 is the annex's own business.
 """
 
-import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Protocol
@@ -14,8 +13,6 @@ from toolcrib.gateway.http_connections import HttpServer, Take
 from toolcrib.gateway.http_wire import Head, Refused
 from toolcrib.gateway.listening import listen_on, url_of
 from toolcrib.gateway.server import Gateway
-
-logger = logging.getLogger("toolcrib.gateway")
 
 
 class Annex(Protocol):
