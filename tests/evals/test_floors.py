@@ -28,8 +28,8 @@ FLOORS: dict[str, dict[str, dict[str, float]]] = {
         "multilingual": {"recall@5": 0.96},
         "typo": {"recall@5": 0.95},
         "ambiguous": {"recall@5": 0.87, "mrr": 0.93},
-        "semantic": {"recall@5": 0.76},
-        "oblique": {"recall@5": 0.67},
+        "semantic": {"recall@5": 0.79},
+        "oblique": {"recall@5": 0.70},
     },
     "lexical": {
         "lexical": {"recall@5": 1.0},
@@ -59,7 +59,7 @@ def test_no_category_falls_below_its_floor(retrieval: Any) -> None:
         for measure, floor in floors.items():
             assert summary["by_category"][category][measure] >= floor, f"{category} {measure}"
     if retrieval == "hybrid":
-        assert summary["recall@5"] >= 0.82
+        assert summary["recall@5"] >= 0.84
         assert summary["abstention"]["correct"] >= 8
         assert summary["abstention"]["answerable_emptied"] <= 0.02 * 726
         doubtful = summary["abstention"]["doubtful"]
