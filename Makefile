@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: run story test test-adapters test-clients test-real check format bench soak lock clean help
+.PHONY: run story test test-adapters test-clients test-real browser check format bench soak lock clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,7 +26,7 @@ run: $(READY)    ## serve 250 real tools on loopback, with a configuration to pa
 story: $(READY)  ## tell the story in the terminal: a scripted model and 236 real tools
 	@$(BIN)/python examples/story.py
 
-test: check      ## lint, types and the whole suite, the adapters with their frameworks included
+test: check browser ## lint, types and the whole suite, the adapters with their frameworks included
 	$(BIN)/python -X dev -W error -m pytest -n $(JOBS) -q
 	TOOLCRIB_KERNEL=off $(BIN)/python -X dev -W error -m pytest -n $(JOBS) -q $(WITH_KERNEL)
 	@$(MAKE) --no-print-directory test-adapters
@@ -34,6 +34,17 @@ test: check      ## lint, types and the whole suite, the adapters with their fra
 # What the compiled kernel has a part in: tested with it and without it.
 WITH_KERNEL := $(addprefix tests/,retrieval intake/test_screening.py sources/test_live.py test_assembly.py test_cards.py test_discovery.py test_kernel.py \
 	test_kernel_messages.py test_activity.py execution/test_errands.py gateway sources/test_json_rpc.py sources/test_link.py)
+
+# The console is tested in a real browser. Debian and its like install one where `make` may; elsewhere have one on the path.
+browser:         ## Chromium, for the tests of the console
+	@for name in chromium chromium-browser google-chrome google-chrome-stable chrome; do \
+		command -v $$name > /dev/null && exit 0; \
+	done; \
+	if command -v apt-get > /dev/null && test "$$(id -u)" = 0; then \
+		apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null; \
+	else \
+		echo "no Chromium on the path: the tests of the console in a browser are left out"; \
+	fi || echo "Chromium could not be installed: the tests of the console in a browser are left out"
 
 test-adapters: $(VENV)-adapters/.ready ## the adapters and their examples, with the real frameworks
 	$(VENV)-adapters/bin/basedpyright --pythonpath $(VENV)-adapters/bin/python $(FRAMEWORKS)

@@ -1,6 +1,6 @@
 """The gateway in front of real servers: what they cost, what is saved, and a configuration to paste into a client.
 
-It serves HTTP on loopback until Ctrl-C. Behind it stand two MCP servers of other people (`mcp-server-git` over this
+It serves HTTP on loopback until Ctrl-C, with the console beside it. Behind it stand two MCP servers of other people (`mcp-server-git` over this
 repository, `mcp-server-time`), each a process of its own, and more than 226 functions of Python's standard library.
 
     python examples/gateway.py --port 8765
@@ -15,6 +15,7 @@ import socket
 import sys
 import tempfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,13 @@ from stdlib_toolsets import stdlib_toolsets
 
 from toolcrib import Crib
 from toolcrib.config import build_settings
+from toolcrib.console.app import Console as WebConsole
 from toolcrib.definitions import JsonObject
 from toolcrib.gateway.approvals import ClientApprover
 from toolcrib.gateway.auth import TokenFile
 from toolcrib.gateway.changes import ChangeFeed
 from toolcrib.gateway.desk import ApprovalDesk
-from toolcrib.gateway.http import serve_http
+from toolcrib.gateway.http import open_door, serve_http
 from toolcrib.gateway.profiles import Profiles
 from toolcrib.gateway.run import Options, use_fast_loop
 from toolcrib.gateway.server import Gateway
@@ -148,7 +150,8 @@ async def main(port: int, *, checking: bool) -> None:
         settings = build_settings(settings_of(tokens))
         token, _ = TokenFile(tokens).create("this-machine", profile="default", days=1)
         sources = (*open_servers(settings), *stdlib_toolsets())
-        crib = Crib(*sources, settings=settings, core=(), approver=ClientApprover(desk=ApprovalDesk()))
+        desk = ApprovalDesk()
+        crib = Crib(*sources, settings=settings, core=(), approver=ClientApprover(desk=desk))
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(NotImplementedError):
@@ -161,9 +164,12 @@ async def main(port: int, *, checking: bool) -> None:
             sys.stdout.flush()
             changes = ChangeFeed(crib)
             try:
-                gateway = Gateway(crib, Profiles(settings.profiles))
+                gateway = Gateway(crib, Profiles(settings.profiles), desk=desk)
                 checked = asyncio.ensure_future(check(port, token, stop)) if checking else None
-                await serve_http(gateway, changes, Options(http=f"127.0.0.1:{port}"), settings, stop)
+                options = Options(http=f"127.0.0.1:{port}")
+                door = open_door(options, settings)
+                page = WebConsole(gateway, door, tell=partial(print, flush=True))
+                await serve_http(gateway, changes, options, settings, stop, door=door, annex=page)
                 if checked is not None:
                     await checked
             finally:

@@ -55,6 +55,7 @@ IMPLEMENTED = {
     "X24": "install and uninstall: the gateway in front of a client's servers, undone to the byte",
     "X25": "eval: recall, MRR, abstention and token break-even on anybody's own catalog, usable as a gate",
     "X26": "search --explain: what each field and stage gave",
+    "X27": "a web console: live activity, search with its reasons, tokens, approvals, health, for its own role only",
     "X28": "a reference agent that closes the loop: core tools, sub-agents, scheduled turns, the feed",
 }
 

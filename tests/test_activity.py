@@ -193,3 +193,24 @@ def test_a_shape_never_holds_a_value(value: Any) -> None:
 
     allowed = ("string(", "array(", "object(", "integer", "number", "boolean", "null")
     assert all(leaf.startswith(allowed) for leaf in leaves(shape_of(value)))
+
+
+@pytest.mark.requirement("X15", "X27")
+@pytest.mark.parametrize("keep", [16, 10_000])
+def test_whoever_looks_now_and_then_sees_every_note_once_and_learns_what_is_left_out(keep: int) -> None:
+    feed = Activity(clock=lambda: 1.0, keep=keep)
+    trace = Trace(session="s", principal="p", call_id="c", tool="t", toolset=None, route="direct")
+    position, seen, missed = 0, 0, 0
+    for number in range(100):
+        feed.record(Event(stage=f"{number}"))
+        feed.note_stages(trace, ("scope", "done"), (0.0, 0.0))
+        if number % 9 == 0:
+            news = feed.news(position, most=5)
+            assert [event.stage for event in news.events][-3:] == [f"{number}", "scope", "done"]
+            position, seen, missed = news.position, seen + len(news.events), missed + news.missed
+    assert position == 200, "two notes each time"
+    assert seen == 3 + 11 * 8 and missed == 200 - 2 - 11 * 5
+    assert feed.news(position, most=5).events == []
+    everything = feed.news(0, most=10_000)
+    assert (everything.missed == 0) is (keep == 10_000)
+    assert everything.position == position

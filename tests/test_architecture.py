@@ -28,9 +28,9 @@ LAYERS = [
     {"sources"},
     {"config", "session", "stock", "wrong_settings"},
     {"crib"},
-    {"terminal"},
+    {"terminal", "explaining"},
     {"gateway", "agent", "adapters", "clients", "audit", "learning"},
-    {"doctor"},
+    {"doctor", "console"},
     {"cli"},
 ]
 """From the inside out: a module may import its own layer and those above it in this list."""

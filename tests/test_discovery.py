@@ -266,3 +266,17 @@ def test_weather_and_github_share_a_short_name() -> None:
     session = crib(core(), github(), weather()).session()
     with pytest.raises(ToolNotAvailable, match="Did you mean `github__search` or `weather__search`"):
         session.describe("search")
+
+
+@pytest.mark.requirement("S19")
+async def test_a_change_that_no_search_can_see_is_shown_by_the_next_one() -> None:
+    def opened(**more: Any) -> dict[str, Any]:
+        return definition("open_door", "Open the door.", how={"type": "string", "pattern": "^[a-z]+$", **more})
+
+    doors = Recorder("mcp-a", [opened(maxLength=4), definition("close_door", "Close the door.")], prefix="a")
+    session = crib(doors, settings=settings(enabled="on")).session()
+    for longest in (4, 5, 6):
+        doors.define([opened(maxLength=longest), definition("close_door", "Close the door.")])
+        body = await ask(session, "tool_search", {"query": "open door"})
+        shown = next(match for match in body["matches"] if match["name"] == "a__open_door")
+        assert shown["parameters"]["properties"]["how"]["maxLength"] == longest

@@ -21,9 +21,9 @@ from hypothesis import example, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
 
-from toolcrib import alongside, definitions
+from toolcrib import alongside, cards, definitions
 from toolcrib import kernel as kernel_module
-from toolcrib.definitions import Tool, Traits, canonical_json
+from toolcrib.definitions import Tool, ToolName, ToolsetName, Traits, canonical_json
 from toolcrib.errors import DefinitionError
 from toolcrib.intake import freezing, glance, screening
 from toolcrib.intake.freezing import freeze_tool
@@ -934,7 +934,7 @@ SCHEMAS = st.recursive(
     max_leaves=25,
 )
 PARAMETERS = st.dictionaries(st.sampled_from(["a", "b_c", "né", "id", 'q"', "a" * 300, "b" * 290]), SCHEMAS, max_size=5)
-SIGNED: Any = (signature._KNOWN_WORDS, signature._SIMPLE_WORDS, signature._PLAIN)
+SIGNED: Any = signature.KNOWN_WORDS
 OBJECTS = st.fixed_dictionaries(
     {},
     optional={
@@ -980,16 +980,16 @@ def test_json_with_blanks_in_it_is_left_to_the_reference(schema: Any) -> None:
         encoded = json.dumps(schema, ensure_ascii=False, **blanks).encode()
         assert documents.read_inside(encoded) == documents.inside_of(schema)
         if b" " in encoded or b"\n" in encoded:
-            assert kernel.signature("t", encoded, *SIGNED, 600) is None
+            assert kernel.signature("t", encoded, SIGNED, 600) is None
 
 
 @compiled
 def test_parameters_that_are_required_time_and_again_are_left_to_the_reference() -> None:
     assert kernel is not None
     schema = {"properties": {"a": {"type": "string"}, "b": {"type": "null"}}, "required": ["b", "a"]}
-    assert kernel.signature("t", orjson.dumps(schema), *SIGNED, 600) == "t(a: str, b: null)"
+    assert kernel.signature("t", orjson.dumps(schema), SIGNED, 600) == ("t(a: str, b: null)", True)
     again = {**schema, "required": ["b", "b", "a"]}
-    assert kernel.signature("t", orjson.dumps(again), *SIGNED, 600) is None
+    assert kernel.signature("t", orjson.dumps(again), SIGNED, 600) is None
     tool = freeze_tool({"name": "t", "inputSchema": again}, toolset="t", origin="mcp")
     assert signature.build_signature(tool) == signature.Signature("t(a: str, b: null)", exact=True)
 
@@ -1007,6 +1007,91 @@ def test_a_tool_has_the_same_signature(schema: Any) -> None:
     assert signature.build_signature(tool) == signature.write_signature(tool.leaf, tool.parameters)
 
 
+TYPES = st.sampled_from(["string", "integer", "number", "boolean", "null", "object", "array", "", "any", 'q"', "né"])
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**18), 10**18)
+    | st.sampled_from([0, -0.0, 1.5, 1e300, "a", 'b"', "né", "x" * 57, "x" * 58, "x" * 59, "é" * 40, [1], {"k": 1}])
+)
+FIELDS = st.sampled_from(["a", "b_c", "id", "né", 'q"', "long_name_of_a_parameter_that_takes_much_room" * 3])
+TYPED = st.recursive(
+    st.fixed_dictionaries({"type": TYPES}) | st.just({}) | st.booleans() | st.none(),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "type": TYPES | st.lists(TYPES, max_size=3) | st.none(),
+            "enum": st.lists(VALUES, max_size=10) | st.just("a"),
+            "const": VALUES,
+            "anyOf": st.lists(inner, max_size=4) | st.just({}),
+            "oneOf": st.lists(inner, max_size=3),
+            "items": inner,
+            "properties": st.dictionaries(FIELDS, inner, max_size=9) | st.just([]),
+            "required": st.lists(FIELDS | st.just(1), max_size=4) | st.just("a"),
+            "additionalProperties": st.booleans() | st.just({}),
+            "description": st.just('one "two", three'),
+            "default": VALUES,
+            "minimum": st.just(1),
+            "$ref": st.just("#/$defs/a"),
+        },
+    ),
+    max_leaves=12,
+)
+TAKEN = st.fixed_dictionaries(
+    {"properties": st.dictionaries(FIELDS, TYPED, max_size=9)},
+    optional={"required": st.lists(FIELDS, max_size=4), "type": st.just("object"), "$defs": st.just({}), "x": VALUES},
+)
+
+
+@compiled
+@thorough
+@given(TAKEN)
+@example({"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}, {"type": "string"}]}}})
+@example({"properties": {"a": {"enum": list(range(9))}, "b": {"type": "array", "items": {"enum": ["x", True, None]}}}})
+@example({"properties": {f"p{number}": {"type": "string"} for number in range(64)}})
+@example({"properties": {f"parameter_{number}": {"type": "string", "minimum": 1} for number in range(40)}})
+def test_a_tool_has_the_same_signature_whatever_its_parameters_are(schema: Any) -> None:
+    tool = freeze_tool({"name": "t", "inputSchema": schema}, toolset="t", origin="mcp")
+    assert signature.build_signature(tool) == signature.write_signature(tool.leaf, tool.parameters)
+
+
+PROSE = st.lists(
+    st.sampled_from(["One", "two, ", "e.g.", "I.E. ", "etc. ", "approx.", "cf! ", ".", "!", "? ", "\n", "  ", "\t", "\x1c", "\xa0", "\u2003", "v1.2", ":;,", '"', "\\", "\x07", "é", "—", "😀", "word " * 30, "x" * 170, "." * 200])
+    | st.text(max_size=6),
+    max_size=12,
+).map("".join)  # fmt: skip
+
+
+@compiled
+@thorough
+@given(
+    st.sampled_from(["t", "create_issue", "Create-Issue.v2", "né", "__", "a" * 300]),
+    PROSE,
+    TAKEN | st.just({}),
+    st.sampled_from(["mcp-door", 'a"b', "né", "\x01"]),
+)
+def test_a_card_is_the_same_with_the_kernel_and_without(leaf: str, prose: str, schema: Any, toolset: str) -> None:
+    tool = Tool(
+        name=ToolName(f"p__{leaf}"),
+        toolset=ToolsetName(toolset),
+        origin="mcp",
+        leaf=leaf,
+        description=prose,
+        schema=orjson.dumps(schema),
+        raw=b"{}",
+        dialect="mcp",
+        traits=Traits(),
+        aliases=(),
+        chars=2,
+    )
+    made = cards.make_card(tool)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cards, "kernel", None)
+        patch.setattr(signature, "kernel", None)
+        reference = cards.make_card(tool)
+    assert (made, list(made.entry), made.schema_chars) == (reference, list(reference.entry), reference.schema_chars)
+
+
 @compiled
 @pytest.mark.parametrize("broken", [b"", b"{", b'{"', b'{"a', b'{"a"', b'{"a":', b'{"properties":{"a":{"type":"stri', b"[", b"[[[",
     b'{"properties":{"a":{"description":"x\\', b'{"properties":{"a":{"enum":["x",', b'{"a":}', b'{,}', b"nul", b"}", b'{"a":1}}', b'"x"'])  # fmt: skip
@@ -1015,7 +1100,8 @@ def test_bytes_that_are_no_json_are_left_to_the_reference(broken: bytes) -> None
     for cut in range(len(broken) + 1):
         for part in (broken[:cut], b'{"properties":' + broken[:cut], broken[:cut] + b"}" * 3):
             kernel.inside(part, 6, 20)
-            kernel.signature("t", part, signature._KNOWN_WORDS, signature._SIMPLE_WORDS, signature._PLAIN, 600)
+            kernel.signature("t", part, SIGNED, 600)
+            kernel.card("n", "s", "t", "One. Two.", part, SIGNED, 600, 160)
 
 
 SAID = st.lists(
@@ -1421,7 +1507,9 @@ def test_searching_leaks_nothing() -> None:
             for raw in (b'{"name":"n","annotations":{},"inputSchema":' + schema, b'{"name":7,"inputSchema":' + schema):
                 kernel.read_tool(raw + b"}", *freezing._BOUNDS)
                 taken([1, orjson.loads(raw + b"}")])
-            kernel.signature(word, schema, signature._KNOWN_WORDS, signature._SIMPLE_WORDS, signature._PLAIN, 600)
+            kernel.signature(word, schema, SIGNED, 600)
+            kernel.card(word, word, word, f"{word}. {word}", schema, SIGNED, 600, 160)
+            kernel.card(word, "\ud800", word, word * 90, schema, SIGNED, 600, 160)
             given = [(word, f"{word} {word}X{turn} w{turn}", "né", "a — b", each, (word,)) for each in (schema, b"[]")]
             bounds = 64, 400, 2_000, 6, 20
             kernel.analyse(
@@ -1485,9 +1573,9 @@ def closed(*numbers):
     array.setflags(write=False)
     return array
 
-signed = signature._KNOWN_WORDS, signature._SIMPLE_WORDS, signature._PLAIN
+signed = signature.KNOWN_WORDS
 schema = orjson.dumps({"properties": {"a": {"description": "x", "anyOf": [{"properties": {"q": {"enum": ["w"]}}}]}}})
-simple = orjson.dumps({"properties": {"a": {"type": "string"}, "b": {"type": "null"}}, "required": ["b"]})
+simple = orjson.dumps({"properties": {"a": {"type": "string"}, "b\u00e9": {"type": "null"}}, "required": ["a"]})
 values = [{str(number): [number, {"x": 1.5}]} for number in range(400)]
 arrays = closed(0, 50), closed(*range(50)), np.ones(50, np.uint8), np.ones(256, np.float32)
 scores, shape = np.arange(1, 301, dtype=np.float32), np.array([1.0, 3.0, 0.3] * 6 + [0.6, 1.2, 200.0])
@@ -1523,7 +1611,8 @@ calls = [
     lambda: kernel.read_tool(b'{"name":"n","annotations":{},"inputSchema":' + schema + b"}", 64, 999, 99),
     lambda: kernel.take(listed, write, 999, (64, 999, 99, 64), ["t"] * 2, dict, fields, told),
     lambda: kernel.digest([schema], seed),
-    lambda: kernel.signature("t", simple, *signed, 600),
+    lambda: kernel.signature("t", simple, signed, 600),
+    lambda: kernel.card("n", "s", "t", "x" * 300, simple, signed, 600, 160),
     lambda: kernel.analyse(kernel.runs(numbered), odd, len, given, shape, bounds),
     lambda: kernel.segment(sizes, terms, codes, None),
     lambda: kernel.merge(kernel.postings(50, *arrays), ((0, 1.0),), ((0, 0.5),)),
@@ -1572,7 +1661,7 @@ print("all", len(calls))
 def test_memory_that_runs_out_anywhere_is_an_error_that_leaks_nothing() -> None:
     if not hasattr(pytest.importorskip("_testcapi"), "set_nomemory"):
         pytest.skip("this Python cannot pretend that its memory runs out")
-    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == f"all {25 if WAYS else 23}"
+    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == f"all {26 if WAYS else 24}"
 
 
 def test_a_kernel_of_other_sources_is_not_used() -> None:

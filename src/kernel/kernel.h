@@ -79,6 +79,7 @@ enum { LOWER = 1, UPPER = 2, DIGIT = 4, UNDERSCORE = 8, IN_RUN = 16, STOP = 32, 
 extern unsigned char KINDS[256];
 void fill_tables(void);
 int fill_messages(void); /* 0, or -1 with an error set */
+int fill_cards(void);
 
 static inline int is_a(int kinds, char c) { return KINDS[(unsigned char)c] & kinds; }
 static inline int is_lower(char c) { return is_a(LOWER, c); }
@@ -300,6 +301,7 @@ FAST(respelt);
 FAST(suspects);
 FAST(inside);
 FAST(signature);
+FAST(card);
 FAST(analyse);
 FAST(segment);
 FAST(common_ends);

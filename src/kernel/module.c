@@ -2,7 +2,7 @@
 
 #include "kernel.h"
 
-#define INTERFACE 17 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
+#define INTERFACE 18 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
 
 static PyMethodDef METHODS[] = {
     {"keep", (PyCFunction)(void (*)(void))keep, METH_FASTCALL, NULL},
@@ -16,6 +16,7 @@ static PyMethodDef METHODS[] = {
     {"suspects", (PyCFunction)(void (*)(void))suspects, METH_FASTCALL, NULL},
     {"inside", (PyCFunction)(void (*)(void))inside, METH_FASTCALL, NULL},
     {"signature", (PyCFunction)(void (*)(void))signature, METH_FASTCALL, NULL},
+    {"card", (PyCFunction)(void (*)(void))card, METH_FASTCALL, NULL},
     {"analyse", (PyCFunction)(void (*)(void))analyse, METH_FASTCALL, NULL},
     {"segment", (PyCFunction)(void (*)(void))segment, METH_FASTCALL, NULL},
     {"digest", (PyCFunction)(void (*)(void))digest, METH_FASTCALL, NULL},
@@ -52,7 +53,7 @@ static PyMethodDef METHODS[] = {
 static int fill(PyObject *module)
 {
     fill_tables();
-    if (fill_messages() < 0 || PyType_Ready(&VOCABULARY) < 0)
+    if (fill_messages() < 0 || fill_cards() < 0 || PyType_Ready(&VOCABULARY) < 0)
         return -1;
     return PyModule_AddIntConstant(module, "INTERFACE", INTERFACE);
 }

@@ -45,7 +45,7 @@ class Event(Struct, frozen=True, kw_only=True):
     """Something that happened."""
 
     stage: str
-    """`assemble`, `search`, `describe`, or a stage of a call: `scope`, `validate`, ..., `dispatch`, `done`."""
+    """`assemble`, `search`, `describe`, `decide`, or a stage of a call: `scope`, ..., `dispatch`, `done`."""
     outcome: Outcome = "ok"
     session: str = ""
     principal: str = ""
@@ -102,6 +102,16 @@ class Passage(Struct, frozen=True, gc=False):
     """Both of the last one."""
 
 
+class News(Struct, frozen=True, kw_only=True):
+    """What came into the feed since somebody last looked."""
+
+    events: Sequence[Event]
+    position: int
+    """Where to look from the next time."""
+    missed: int
+    """Notes (single events, and stages of a call that were noted together) that came besides, and are left out."""
+
+
 def _events_of(passage: Passage) -> list[Event]:
     """The events of the stages; made only when somebody reads them."""
     trace, stages, last = passage.trace, passage.stages, len(passage.stages) - 1
@@ -149,6 +159,8 @@ class Activity:
         """The parts that are full. They hold enough together; when one more is, the first goes as a whole."""
         self._room = self._part = -(-keep // _PARTS)
         """Events that the part that is being filled still takes, and that any part does."""
+        self._filled = 0
+        """Items of all parts that were ever full."""
         self._sinks: list[Sink] = []
         self.dropped = 0
         """Events that a sink failed to take."""
@@ -160,6 +172,21 @@ class Activity:
         for item in chain(*self._before, self._noted):
             found += [item] if isinstance(item, Event) else _events_of(item)
         return tuple(found[-self._keep :])
+
+    def news(self, position: int, *, most: int) -> News:
+        """What came since a position, at most so many of the last notes; 0 is the beginning.
+
+        Whoever looks from time to time costs a call nothing, unlike a sink.
+        """
+        noted, filled = self._noted, self._filled
+        fresh = max(0, filled + len(noted) - position)
+        wanted = min(fresh, most)
+        kept = noted if wanted <= len(noted) else [*chain(*self._before, noted)]
+        items = kept[max(0, len(kept) - wanted) :]
+        events: list[Event] = []
+        for item in items:
+            events += [item] if isinstance(item, Event) else _events_of(item)
+        return News(events=events, position=filled + len(noted), missed=fresh - len(items))
 
     def add_sink(self, sink: Sink) -> None:
         """Hands every further event to `sink`."""
@@ -206,6 +233,7 @@ class Activity:
             return
         full = self._noted
         self._noted, self._room = [], self._part
+        self._filled += len(full)
         self._before.append(full)
 
 

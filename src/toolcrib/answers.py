@@ -6,6 +6,7 @@ stays small (X3), and a hit that was shown before is not paid for twice (X7). No
 """
 
 from collections.abc import Mapping, Sequence, Set
+from operator import attrgetter
 
 import orjson
 from msgspec import Struct
@@ -15,7 +16,7 @@ from toolcrib.cards import Card, Shelf
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import Json, JsonObject, Tool, json_chars
 from toolcrib.progress import Stance
-from toolcrib.retrieval.base import Ranking
+from toolcrib.retrieval.base import Hit, Ranking
 from toolcrib.retrieval.signature import compact_parameters
 from toolcrib.tokens import estimate_tokens
 
@@ -24,6 +25,7 @@ _SCHEMA_COMFORT_TOKENS = 300
 _PARAMETERS_KEY_CHARS = len(',"parameters":')
 _TOOLSETS_NAMED = 20
 _ONLY_NEED = (0,)
+_SCORE = attrgetter("score")
 _DOUBT = (
     "Perhaps none of these does it: use one only if its description says so. "
     "If none does, tell the user; rephrasing will not help."
@@ -64,17 +66,23 @@ def find_tools(shelf: Shelf, rankings: Sequence[Ranking], limit: int) -> list[Fo
     """The tools of all rankings, each once, taken in turns so that no need is crowded out."""
     if len(rankings) == 1:
         hits = rankings[0].hits[:limit]
-        return [Found(*there, hit.score, _ONLY_NEED) for hit in hits if (there := shelf[hit.key]) is not None]
+        return [
+            Found(*there, hit.score, _ONLY_NEED)
+            for hit in hits
+            if (there := shelf.get(hit.key) or shelf.fetch(hit)) is not None
+        ]
     needs: dict[str, list[int]] = {}
-    scores: dict[str, float] = {}
+    best: dict[str, Hit] = {}
     for rank in range(limit):
         for index, ranking in enumerate(rankings):
             if rank < len(ranking.hits):
                 hit = ranking.hits[rank]
                 needs.setdefault(hit.key, []).append(index)
-                scores[hit.key] = max(hit.score, scores.get(hit.key, hit.score))
+                best[hit.key] = max(best.get(hit.key, hit), hit, key=_SCORE)
     return [
-        Found(*there, scores[name], tuple(sorted(needs[name]))) for name in needs if (there := shelf[name]) is not None
+        Found(*there, hit.score, tuple(sorted(needs[name])))
+        for name, hit in best.items()
+        if (there := shelf.get(name) or shelf.fetch(hit)) is not None
     ]
 
 
@@ -169,8 +177,11 @@ def _attach_schemas(matches: Sequence[JsonObject], shown: Sequence[Found], used:
         if match.get("complete") is not False:
             continue
         item = shown[rank]
+        room = (budget if rank == 0 else min(budget, _SCHEMA_COMFORT_TOKENS)) - used
+        if room <= 0:
+            continue
         more = estimate_tokens(item.card.schema_chars + _PARAMETERS_KEY_CHARS)
-        if used + more <= (budget if rank == 0 else min(budget, _SCHEMA_COMFORT_TOKENS)):
+        if more <= room:
             match["parameters"] = compact_parameters(item.tool)
             match["complete"] = True
             used += more

@@ -4,21 +4,24 @@ A card is a function of the definition alone, so it is made once and kept by con
 ready pieces whose size is known.
 """
 
-from typing import NamedTuple
 from weakref import ref
 
 import orjson
+from msgspec import Struct
 
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import JsonObject, Tool, json_chars
 from toolcrib.intake.naming import fold
-from toolcrib.limits import CACHE_CARDS, HIT_DESCRIPTION_MAX_CHARS
+from toolcrib.kernel import kernel
+from toolcrib.limits import CACHE_CARDS, HIT_DESCRIPTION_MAX_CHARS, SIGNATURE_MAX_CHARS
 from toolcrib.listing import first_sentence
-from toolcrib.retrieval.signature import build_signature, compact_parameters
+from toolcrib.retrieval.base import Hit
+from toolcrib.retrieval.documents import ToolDocument
+from toolcrib.retrieval.signature import KNOWN_WORDS, build_signature, compact_schema
 from toolcrib.tokens import estimate_tokens
 
 
-class Card(NamedTuple):
+class Card(Struct, gc=False):
     """One tool as an answer shows it."""
 
     entry: JsonObject
@@ -27,8 +30,17 @@ class Card(NamedTuple):
     """What the entry costs."""
     leaf: str
     """The name that a tool has on every server, folded: the same tool has the same schema too."""
-    schema_chars: int
-    """Characters of the schema that goes with it where the signature is not enough; 0 where it is."""
+    schema: bytes = b""
+    """The schema that goes with it where the signature is not enough; nothing where it is."""
+    _schema_chars: int = -1
+
+    @property
+    def schema_chars(self) -> int:
+        """Characters of that schema, without what says nothing to a model; found out when somebody asks."""
+        if self._schema_chars < 0:
+            schema = self.schema
+            self._schema_chars = json_chars(orjson.dumps(compact_schema(orjson.loads(schema)))) if schema else 0
+        return self._schema_chars
 
 
 class Cards:
@@ -49,7 +61,7 @@ class Cards:
         return card
 
 
-class Shelf(dict[str, tuple[Tool, Card] | None]):
+class Shelf(dict[str, tuple[Tool, Card]]):
     """The tools of one catalog with their cards, by name, as soon as somebody asks: mostly for the same ones again."""
 
     def __init__(self, catalog: Catalog, cards: Cards) -> None:
@@ -58,19 +70,40 @@ class Shelf(dict[str, tuple[Tool, Card] | None]):
         self._catalog = ref(catalog)
         self._cards = cards
 
-    def __missing__(self, name: str) -> tuple[Tool, Card] | None:
+    def fetch(self, hit: Hit) -> tuple[Tool, Card] | None:
+        """The tool of a hit that is not here yet, if the catalog has it."""
+        document = hit.document
+        if isinstance(document, ToolDocument):  # made of this catalog's tools, as everything that is searched is
+            tool = document.tool
+        else:
+            catalog = self._catalog()
+            tool = None if catalog is None else catalog.get(hit.key)
+            if tool is None:
+                return None
         if len(self) >= CACHE_CARDS:
             self.clear()
-        catalog = self._catalog()
-        tool = None if catalog is None else catalog.get(name)
-        found = self[name] = None if tool is None else (tool, self._cards.of(tool))
+        found = self[hit.key] = (tool, self._cards.of(tool))
         return found
 
 
 def make_card(tool: Tool) -> Card:
     """The card of a tool, made anew."""
+    if kernel is not None and KNOWN_WORDS is not None:
+        told = kernel.card(
+            tool.name,
+            tool.toolset,
+            tool.leaf,
+            tool.description,
+            tool.schema,
+            KNOWN_WORDS,
+            SIGNATURE_MAX_CHARS,
+            HIT_DESCRIPTION_MAX_CHARS,
+        )
+        if told is not None:
+            entry, chars, leaf, exact = told
+            return Card(entry, estimate_tokens(chars), leaf, b"" if exact else tool.schema)
     signature = build_signature(tool)
-    entry: JsonObject = {
+    entry = {
         "name": tool.name,
         "source": tool.toolset,
         "description": first_sentence(tool.description, HIT_DESCRIPTION_MAX_CHARS),
@@ -78,8 +111,8 @@ def make_card(tool: Tool) -> Card:
         "complete": signature.exact,
     }
     return Card(
-        entry=entry,
-        tokens=estimate_tokens(json_chars(orjson.dumps(entry))),
-        leaf=fold(tool.leaf),
-        schema_chars=0 if signature.exact else json_chars(orjson.dumps(compact_parameters(tool))),
+        entry,
+        estimate_tokens(json_chars(orjson.dumps(entry))),
+        fold(tool.leaf),
+        b"" if signature.exact else tool.schema,
     )

@@ -164,7 +164,7 @@ class Toolset:
     name: ToolsetName
     origin: Origin
     tools: tuple[Tool, ...]
-    """Sorted by name."""
+    """In the order in which the source lists them."""
     prefix: str = ""
     """What every exposed name of this toolset starts with, or nothing."""
     skipped: tuple[Skipped, ...] = ()

@@ -403,3 +403,19 @@ CLIENT_TOOLS_MAX = 128
 """Tools that several clients and model APIs take in one request."""
 CLIENT_NAME_MAX_CHARS = 64
 """Characters of a tool's name that model APIs take, the client's prefix included."""
+
+# The console
+CONSOLE_SESSIONS = 32
+"""People signed in at once; the longest ago one is signed out for a new one."""
+CONSOLE_SESSION_S = 43_200.0
+"""Seconds after which somebody has to sign in again: a working day."""
+CONSOLE_STREAMS = 16
+"""Open streams of live activity; a further one is told so."""
+CONSOLE_BEAT_S = 0.5
+"""Seconds between two looks at the feed while somebody watches; nobody reads faster."""
+CONSOLE_BEAT_NOTES = 100
+"""Notes of the feed that are shown of one beat, two for a call. A gateway may do thousands: the last ones are shown."""
+CONSOLE_RECENT_NOTES = 400
+"""Notes that somebody who begins to watch sees at once."""
+CONSOLE_BACKLOG = 8
+"""Beats that wait for a page that does not read, about a megabyte; then its stream is ended."""

@@ -28,6 +28,22 @@ def test_a_token_is_created_listed_and_revoked(tmp_path: Path):
     assert runner.invoke(build_app(), ["token", "revoke", "ann", *file]).exit_code == 1
 
 
+@pytest.mark.requirement("J12", "X27")
+def test_a_token_for_the_console_says_so(tmp_path: Path):
+    file = ["--file", str(tmp_path / "tokens.json")]
+    made = runner.invoke(build_app(), ["token", "create", "olga", "--console", "--json", *file])
+    assert json.loads(made.stdout)["role"] == "console"
+    runner.invoke(build_app(), ["token", "create", "ann", *file])
+    listed = json.loads(runner.invoke(build_app(), ["token", "list", "--json", *file]).stdout)
+    assert [item["role"] for item in listed] == ["console", "client"]
+    assert runner.invoke(build_app(), ["token", "list", *file]).stdout.startswith("olga  console  expires")
+    config = tmp_path / "toolcrib.yaml"
+    config.write_text(f"gateway: {{tokens: {tmp_path}/only.json}}\n")
+    runner.invoke(build_app(), ["token", "create", "olga", "--console", "--file", str(tmp_path / "only.json")])
+    with pytest.raises(ConfigError, match="HTTP needs a token"):
+        runner.invoke(build_app(), ["serve", "--config", str(config), "--http", "127.0.0.1:0"], catch_exceptions=False)
+
+
 def test_a_new_token_says_when_it_ends_and_an_empty_list_how_to_make_one(tmp_path: Path):
     file = ["--file", str(tmp_path / "tokens.json")]
     assert "`toolcrib token create NAME` makes one" in runner.invoke(build_app(), ["token", "list", *file]).stderr

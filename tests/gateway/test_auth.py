@@ -5,7 +5,7 @@ import pytest
 
 from toolcrib.errors import ConfigError
 from toolcrib.gateway.auth import Failures, TokenFile
-from toolcrib.gateway.http import is_loopback, parse_address
+from toolcrib.gateway.listening import is_loopback, parse_address
 
 
 @pytest.mark.requirement("G4", "J4", "X19")

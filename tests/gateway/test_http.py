@@ -14,6 +14,7 @@ from toolcrib.crib import Crib
 from toolcrib.errors import ConfigError
 from toolcrib.gateway.auth import TokenFile
 from toolcrib.gateway.changes import ChangeFeed
+from toolcrib.gateway.door import Door
 from toolcrib.gateway.http import HttpApp, open_app
 from toolcrib.gateway.profiles import Profiles
 from toolcrib.gateway.run import Options
@@ -66,7 +67,7 @@ async def served(
     async with crib:
         changes = ChangeFeed(crib)
         anonymous = gateway.profiles.principal("local") if tokens is None else None
-        app = HttpApp(gateway, changes, tokens=tokens, anonymous=anonymous, **more)
+        app = HttpApp(gateway, changes, door=Door(tokens=tokens, **more), anonymous=anonymous)
         try:
             yield app
         finally:
@@ -301,7 +302,7 @@ async def test_http_does_not_start_open_by_mistake(tmp_path: Path):
     changes = ChangeFeed(crib)
 
     def start(host: str, **options: bool) -> HttpApp:
-        return open_app(gateway, changes, Options(**options), settings, host)
+        return open_app(gateway, changes, Options(http=f"{host}:0", **options), settings)
 
     for host, options, reason in (
         ("127.0.0.1", {}, "token create"),

@@ -76,7 +76,7 @@ async def test_serving_ends_whenever_it_is_cancelled_or_told_to_stop(monkeypatch
         gateway, stop = Gateway(crib, Profiles({})), asyncio.Event()
         async with crib:
             changes, door = ChangeFeed(crib), Door()
-            monkeypatch.setattr("toolcrib.gateway.http.socket.create_server", door.open)
+            monkeypatch.setattr("toolcrib.gateway.listening.socket.create_server", door.open)
             options = Options(http=f"127.0.0.1:{door.port}", allow_unauthenticated=True)
             serving = asyncio.create_task(serve_http(gateway, changes, options, Settings(), stop))
             clients = [asyncio.create_task(knock(door.port, rng)) for _ in range(rng.randrange(6))]

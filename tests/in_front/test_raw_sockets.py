@@ -13,6 +13,7 @@ from tests.gateway.clients import META
 
 from toolcrib.crib import Crib
 from toolcrib.gateway.changes import ChangeFeed
+from toolcrib.gateway.door import Door
 from toolcrib.gateway.http import HttpApp
 from toolcrib.gateway.http_connections import HttpServer
 from toolcrib.gateway.profiles import Profiles
@@ -29,7 +30,7 @@ async def served(server: MemoryServer) -> AsyncGenerator[tuple[str, int]]:
     async with crib:
         await source.settled.wait()
         changes = ChangeFeed(crib)
-        app = HttpApp(gateway, changes, tokens=None, anonymous=gateway.profiles.principal("me", "test"))
+        app = HttpApp(gateway, changes, door=Door(tokens=None), anonymous=gateway.profiles.principal("me", "test"))
         server_side, listening = HttpServer(app), socket.create_server(("127.0.0.1", 0))
         await server_side.listen(listening)
         try:

@@ -1,5 +1,7 @@
+import random
+
 import pytest
-from tests.fakes.memory_upstream import MemoryServer, tool
+from tests.fakes.memory_upstream import MemoryServer, eventually, tool
 from tests.gateway.clients import gateway_client
 
 from toolcrib.config import build_settings
@@ -58,3 +60,23 @@ async def test_the_patterns_of_a_server_come_from_its_entry():
     )
     (source,) = open_servers(settings)
     assert source.options.choice == Choice(include=("read_*",), exclude=("read_dir",))
+
+
+@pytest.mark.requirement("X17", "X27")
+async def test_a_server_tells_how_it_is_since_when_and_why_it_last_failed():
+    server, now = MemoryServer(), [0.0]
+    source = McpSource("one", server.connect, clock=lambda: now[0], rng=random.Random(1))
+    assert (source.health.state, source.health.restarts) == ("starting", 0)
+    async with gateway_client(source):
+        await source.settled.wait()
+        now[0] = 100.0
+        up = source.health
+        assert (up.state, up.since_s, up.reason, up.failure) == ("up", 100.0, None, None)
+        server.links[-1].fail("it ended")
+        await eventually(lambda: source.health.state == "down")
+        now[0] = 130.0
+        down = source.health
+        assert (down.reason, down.since_s, down.failure_s) == ("it ended", 30.0, 30.0)
+        await eventually(lambda: source.health.state == "up")
+        again = source.health
+        assert (again.restarts, again.failure, again.failure_s, again.since_s) == (1, "it ended", 30.0, 0.0)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from toolcrib.crib import Crib
     from toolcrib.definitions import Json, JsonObject
-    from toolcrib.discovery import SearchAnswer
+    from toolcrib.explaining import Explained
     from toolcrib.session import Session
 
 
@@ -35,6 +35,7 @@ def search(
     Example: toolcrib search --tools tools.jsonl "open an issue" --explain
     """
     from toolcrib.cli.cribs import open_crib, use_crib
+    from toolcrib.explaining import explain_search
 
     flags: dict[str, Json] = {"tools.tool_search.enabled": "on"}
     if retrieval:
@@ -42,41 +43,25 @@ def search(
     if semantic:
         flags["tools.tool_search.semantic"] = semantic
 
-    async def look(crib: "Crib") -> "tuple[SearchAnswer, dict[str, dict[str, float]]]":
+    async def look(crib: "Crib") -> "Explained":
         session = crib.session()
         if crib.settings.tools.tool_search.semantic == "onnx":
             _await_encoder(crib, session)
-        answer = session.search(query, limit=limit)
-        ranking = crib.discovery.rank(session.catalog, query, limit=max(1, len(answer.names)), explain=explain)
-        return answer, {hit.key: dict(hit.evidence) for hit in ranking.hits}
+        return explain_search(crib, session, query, limit=limit, explain=explain)
 
-    answer, evidence = use_crib(open_crib(tools=tools, config=config, flags=flags), look)
-    matches = [
-        _match(match, score, evidence.get(str(match["name"])) if explain else None)
-        for match, score in zip(_matches(answer.body), answer.scores, strict=False)
-    ]
+    found = use_crib(open_crib(tools=tools, config=config, flags=flags), look)
     if json:
-        print_json(
-            {
-                "query": query,
-                "total_available": answer.body["total_available"],
-                "matches": matches,
-                "abstained": answer.abstained,
-                "doubtful": answer.doubtful,
-                "retrieval": answer.mode,
-                "tokens": answer.tokens,
-            }
-        )
+        print_json(found.as_json())
         return
+    answer = found.answer
     console = open_console()
     if answer.abstained:
-        nearest = answer.body.get("nearest")
-        names = ", ".join(str(name) for name in nearest) if isinstance(nearest, list) else ""
+        names = ", ".join(found.nearest)
         total = answer.body["total_available"]
         console.print(f"Nothing among {total:,} tools fits.{f' Nearest, without fitting: {names}.' if names else ''}")
     if answer.doubtful:
         console.print("Perhaps none of these fits; they come nearest.", style="yellow")
-    for number, match in enumerate(matches, 1):
+    for number, match in enumerate(found.matches, 1):
         _print_match(number, match, console)
     if explain:
         console.print(f"Searched: {answer.mode}.", style="dim", highlight=False)
@@ -109,14 +94,3 @@ def _print_match(number: int, match: "JsonObject", console: "Console") -> None:
         # Without a blank between them, a name and its figure stay on one line.
         text = "  ".join(f"{name}={value:+.2f}" for name, value in shown)
         print_hanging(console, Text("    "), Text(text, style="dim"))
-
-
-def _matches(body: "JsonObject") -> "list[JsonObject]":
-    found = body.get("matches")
-    return [match for match in found if isinstance(match, dict)] if isinstance(found, list) else []
-
-
-def _match(match: "JsonObject", score: float, evidence: dict[str, float] | None) -> "JsonObject":
-    renamed = {"toolset" if key == "source" else key: value for key, value in match.items()}
-    shown: JsonObject = {**renamed, "score": round(score, 4)}
-    return {**shown, "evidence": {name: round(value, 4) for name, value in evidence.items()}} if evidence else shown

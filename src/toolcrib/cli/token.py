@@ -1,11 +1,15 @@
 """`toolcrib token`: makes, lists and revokes the tokens that clients of the HTTP gateway need."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolcrib.cli.output import open_console, print_json
+
+if TYPE_CHECKING:
+    from toolcrib.definitions import JsonObject
+    from toolcrib.gateway.auth import TokenEntry
 
 File = Annotated[
     Path | None, typer.Option("--file", metavar="FILE", help="The file of tokens; the usual one if not given.")
@@ -27,6 +31,9 @@ def create(
     name: Annotated[str, typer.Argument(help="Whose token it is.")],
     profile: Annotated[str, typer.Option(metavar="NAME", help="The profile that it grants.")] = "default",
     days: Annotated[int, typer.Option(metavar="N", min=1, help="Days until it expires.")] = 90,
+    console: Annotated[
+        bool, typer.Option("--console", help="It opens the web console instead, and sees and decides for everybody.")
+    ] = False,
     file: File = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -36,9 +43,9 @@ def create(
     """
     from toolcrib.gateway.auth import TokenFile
 
-    secret, entry = TokenFile(file).create(name, profile=profile, days=days)
+    secret, entry = TokenFile(file).create(name, profile=profile, days=days, role="console" if console else "client")
     if json:
-        print_json({"token": secret, "name": entry.name, "profile": entry.profile, "expires": entry.expires})
+        print_json({"token": secret, **_fields(entry)})
         return
     typer.echo(secret)
     typer.echo(f"Keep it: it is shown only now, and only its hash is stored. It {entry.shown_expiry}.", err=True)
@@ -53,14 +60,15 @@ def list_tokens(file: File = None, json: Annotated[bool, typer.Option("--json", 
 
     entries = TokenFile(file).read()
     if json:
-        print_json([{"name": item.name, "profile": item.profile, "expires": item.expires} for item in entries])
+        print_json([_fields(item) for item in entries])
         return
     if not entries:
         typer.echo("There are no tokens: `toolcrib token create NAME` makes one.", err=True)
         return
     console = open_console()
     for item in entries:
-        console.print(f"{item.name}  {item.profile}  {item.shown_expiry}", markup=False)
+        opens = "console" if item.role == "console" else item.profile
+        console.print(f"{item.name}  {opens}  {item.shown_expiry}", markup=False)
 
 
 def revoke(name: Annotated[str, typer.Argument(help="Whose token.")], file: File = None) -> None:
@@ -74,3 +82,7 @@ def revoke(name: Annotated[str, typer.Argument(help="Whose token.")], file: File
         typer.echo(f"toolcrib: There is no token `{name}`: `toolcrib token list` shows those that there are.", err=True)
         raise typer.Exit(1)
     typer.echo(f"The token `{name}` is revoked: from the next request on it is refused.", err=True)
+
+
+def _fields(entry: "TokenEntry") -> "JsonObject":
+    return {"name": entry.name, "role": entry.role, "profile": entry.profile, "expires": entry.expires}

@@ -78,10 +78,11 @@ class ClientApprover:
                 f"configuration, under `{request.where}.rules`: `{name}: allow`.",
                 detail=f"{why}; {error}",
             ) from None
+        browser = f"or to allow it at {self._desk.console}; " if self._desk.console else ""
         raise ApprovalRequired(
             f"`{name}` needs approval, and this client cannot ask for it. Ask the user to run "
             f"`toolcrib approvals grant {number}` within {APPROVAL_TTL_S / 60:.0f} minutes, where the gateway runs; "
-            "then make the same call again.",
+            f"{browser}then make the same call again.",
             detail=why,
         )
 

@@ -14,26 +14,32 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from toolcrib.errors import ConfigError
 from toolcrib.limits import AUTH_ADDRESSES, AUTH_FAILURES_PER_MINUTE
 
+Role = Literal["client", "console"]
+"""What a token opens: the gateway's endpoint, or the console."""
+
 _DAY_S = 86_400
 _PREFIX = "tcr_"
 
 
-class TokenEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TokenEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One token, without its secret."""
 
     name: str
     profile: str
+    """What a client may do with it; a token of the console has no use for one."""
     hash: str
     """SHA-256 of the token. It has 256 random bits, so a slow hash would protect nothing."""
     created: int
     expires: int | None = None
     """Seconds since the epoch."""
+    role: Role = "client"
 
     @property
     def shown_expiry(self) -> str:
@@ -77,7 +83,7 @@ class TokenFile:
         self._read = (key, entries)
         return entries
 
-    def create(self, name: str, *, profile: str, days: int | None) -> tuple[str, TokenEntry]:
+    def create(self, name: str, *, profile: str, days: int | None, role: Role = "client") -> tuple[str, TokenEntry]:
         """A new token and its entry. Raises `ConfigError` if the name is taken."""
         entries = self.read()
         if not name.strip() or not name.isprintable():
@@ -92,6 +98,7 @@ class TokenFile:
             hash=hash_token(secret),
             created=now,
             expires=None if days is None else now + days * _DAY_S,
+            role=role,
         )
         self._write([*entries, entry])
         return secret, entry
@@ -107,7 +114,10 @@ class TokenFile:
 
     def find(self, secret: str) -> TokenEntry | None:
         """The entry of a token, if it is valid now. Takes the same time for every wrong one."""
-        wanted = hash_token(secret)
+        return self.current(hash_token(secret))
+
+    def current(self, wanted: str) -> TokenEntry | None:
+        """The entry with this hash, if it is valid now."""
         found: TokenEntry | None = None
         for entry in self.read():
             if hmac.compare_digest(entry.hash, wanted):

@@ -65,6 +65,8 @@ class ApprovalDesk:
 
     def __init__(self, directory: Path | None = None, *, clock: Callable[[], float] = time.time) -> None:
         self.directory = directory or default_directory()
+        self.console: str | None = None
+        """Where a person can answer in a browser, if anywhere."""
         self._clock = clock
 
     def ask(self, request: ApprovalRequest) -> Waiting:

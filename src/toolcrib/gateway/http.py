@@ -6,17 +6,13 @@ that came with it stays here.
 """
 
 import asyncio
-import ipaddress
 import logging
 import shlex
-import socket
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from msgspec import UnsetType
@@ -26,14 +22,17 @@ from toolcrib.bridge import Invocation
 from toolcrib.definitions import JsonObject
 from toolcrib.dialects.mcp import write_tool
 from toolcrib.errors import ConfigError
-from toolcrib.gateway.auth import Failures, TokenFile
+from toolcrib.gateway.annex import Annex
+from toolcrib.gateway.auth import TokenFile
 from toolcrib.gateway.calls import CALL, read_request
 from toolcrib.gateway.changes import ChangeFeed
+from toolcrib.gateway.door import Door
 from toolcrib.gateway.envelope import require_envelope
 from toolcrib.gateway.http_connections import HttpServer, Take
 from toolcrib.gateway.http_replies import STATUS, Reply
 from toolcrib.gateway.http_sessions import HttpSession, HttpSessions
 from toolcrib.gateway.http_wire import Head, Refused
+from toolcrib.gateway.listening import is_loopback, listen_on, parse_address, require_reach, url_of
 from toolcrib.gateway.profiles import Principal
 from toolcrib.gateway.relay import FAILURE, Client, ClientExchange
 from toolcrib.gateway.server import Gateway
@@ -65,7 +64,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolcrib.gateway")
 
 ENDPOINT = "/mcp"
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _ROUTING = ("mcp-protocol-version", "mcp-method", "mcp-name")
 
@@ -78,19 +76,16 @@ class HttpApp:
         gateway: Gateway,
         changes: ChangeFeed,
         *,
-        tokens: TokenFile | None,
+        door: Door,
         anonymous: Principal | None,
-        hosts: Sequence[str] = (),
-        origins: Sequence[str] = (),
+        annex: Annex | None = None,
     ) -> None:
         self.sessions = HttpSessions(changes, clock=time.monotonic)
+        self.door = door
         self._gateway = gateway
         self._changes = changes
-        self._tokens = tokens
         self._anonymous = anonymous
-        self._hosts = _LOOPBACK | {host.lower() for host in hosts}
-        self._origins = {origin.lower().rstrip("/") for origin in origins}
-        self._failures = Failures()
+        self._annex = annex
         self._mirrored: WeakKeyDictionary[Assembly, Mapping[str, Sequence[Mirror]]] = WeakKeyDictionary()
 
     def open(self, head: Head) -> Take:
@@ -98,42 +93,21 @@ class HttpApp:
         if head.cleared:
             # The same words as before: only who sends them may count for less by now.
             return partial(self._post, head, self._require_principal(head))
-        self._require_host(head.headers)
+        self.door.require_host(head.headers)
         if head.path == "/health":
             return _healthy
+        if self._annex is not None and head.path.startswith(self._annex.prefix):
+            return self._annex.open(head)
         if head.path != ENDPOINT:
             raise Refused(404, f"There is nothing here: MCP clients go to {ENDPOINT}.")
         return self._route(head, self._require_principal(head))
 
     # Who asks
 
-    def _require_host(self, headers: Mapping[str, str]) -> None:
-        """Loopback and configured names only: a page that renamed itself to our address is refused (F1)."""
-        if _host_of(headers.get("host", "")) not in self._hosts:
-            raise Refused(421, "This host name is not served here: add it to `gateway.hosts`.")
-        origin = headers.get("origin")
-        if origin is None:
-            return
-        parts = urlsplit(origin.lower())
-        local = parts.scheme in ("http", "https") and _host_of(parts.netloc) in _LOOPBACK and not parts.path
-        if not local and origin.lower().rstrip("/") not in self._origins:
-            raise Refused(403, "Pages of this origin may not talk to the gateway: add it to `gateway.origins`.")
-
     def _require_principal(self, head: Head) -> Principal:
-        address = head.address
-        given = head.headers.get("authorization")
-        if given is None and self._anonymous is not None:
+        if self._anonymous is not None and "authorization" not in head.headers:
             return self._anonymous
-        if self._failures.is_blocked(address):
-            raise Refused(429, "Too many wrong tokens; wait a minute.", [(b"retry-after", b"60")])
-        scheme, _, secret = (given or "").partition(" ")
-        entry = None
-        if self._tokens is not None and scheme.lower() == "bearer" and secret:
-            entry = self._tokens.find(secret.strip())
-        if entry is None:
-            if given is not None:
-                self._failures.note(address)
-            raise Refused(401, "A valid token is needed.", [(b"www-authenticate", b'Bearer realm="toolcrib"')])
+        entry = self.door.require_token(head, "client")
         try:
             return self._gateway.profiles.principal(entry.name, entry.profile)
         except ConfigError:
@@ -391,17 +365,6 @@ def _require_types(headers: Mapping[str, str]) -> None:
         raise Refused(406, "Accept both application/json and text/event-stream.")
 
 
-@lru_cache(maxsize=64)
-def _host_of(value: str) -> str:
-    """The host of a `Host` header without its port; nothing for what is no plain name or address."""
-    if any(char in value for char in "/?#@\\ ,") or not value.isascii():
-        return ""
-    if value.startswith("["):
-        return value[1:].partition("]")[0]
-    name, _, port = value.partition(":")
-    return name.lower() if not port or port.isdigit() else ""
-
-
 def _require_routing(head: Head, method: str, params: JsonObject) -> None:
     """The headers that those in between route by say what the body says (F7)."""
     headers = head.headers
@@ -426,64 +389,72 @@ def _settle(client: Client, envelope: Envelope) -> None:
         client.settle(identifier, None, read_error(envelope.error))
 
 
-def parse_address(text: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT`. Raises `ConfigError`."""
-    host, _, port = text.rpartition(":")
-    if not port.isdigit() or int(port) > 65_535:
-        raise ConfigError(f"`{text}` is no address: give HOST:PORT, such as 127.0.0.1:8765.")
-    return host.strip("[]") or "127.0.0.1", int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
-
-
-def open_app(gateway: Gateway, changes: ChangeFeed, options: "Options", settings: Settings, host: str) -> HttpApp:
-    """The application, if it may be served on this address. Raises `ConfigError`."""
+def open_door(options: "Options", settings: Settings) -> Door:
+    """The door of everything that is served. Raises `ConfigError` for an address that may not be served on."""
     path = settings.gateway.tokens
-    tokens = TokenFile(Path(path) if path else None)
-    if not is_loopback(host):
-        if not options.public:
-            raise ConfigError(f"{host} can be reached from other machines: say --public if that is meant.")
-        if options.allow_unauthenticated:
-            raise ConfigError("--allow-unauthenticated is for loopback addresses only.")
-        logger.warning("serving other machines without TLS: put a reverse proxy with a certificate in front")
+    hosts = list(settings.gateway.hosts)
+    for address in (options.http, options.console_at):
+        if address is not None:
+            host, _ = parse_address(address)
+            require_reach(host, public=options.public)
+            hosts += [] if is_loopback(host) else [host]
+    return Door(tokens=TokenFile(Path(path) if path else None), hosts=hosts, origins=settings.gateway.origins)
+
+
+def open_app(
+    gateway: Gateway,
+    changes: ChangeFeed,
+    options: "Options",
+    settings: Settings,
+    *,
+    door: Door | None = None,
+    annex: Annex | None = None,
+) -> HttpApp:
+    """The application, if it may be served on its address. Raises `ConfigError`."""
+    door = door or open_door(options, settings)
+    host, _ = parse_address(options.http or "")
+    if options.allow_unauthenticated and not is_loopback(host):
+        raise ConfigError("--allow-unauthenticated is for loopback addresses only.")
+    entries = [entry for entry in (door.tokens.read() if door.tokens is not None else ()) if entry.role == "client"]
     anonymous = None
     if options.allow_unauthenticated:
         anonymous = gateway.profiles.principal("local", options.profile)
-    elif not tokens.read():
+    elif not entries:
         # A token in another file would not help.
+        path = settings.gateway.tokens
         where = f" --file {shlex.quote(path)}" if path else ""
         raise ConfigError(
             f"HTTP needs a token: make one with `toolcrib token create NAME{where}`, or say --allow-unauthenticated."
         )
-    for entry in tokens.read():
+    for entry in entries:
         if entry.profile not in gateway.profiles.names:
             logger.warning("the token `%s` is refused: there is no profile `%s`", entry.name, entry.profile)
-    hosts = settings.gateway.hosts if is_loopback(host) else (*settings.gateway.hosts, host)
-    return HttpApp(gateway, changes, tokens=tokens, anonymous=anonymous, hosts=hosts, origins=settings.gateway.origins)
+    return HttpApp(gateway, changes, door=door, anonymous=anonymous, annex=annex)
 
 
 async def serve_http(
-    gateway: Gateway, changes: ChangeFeed, options: "Options", settings: Settings, stop: asyncio.Event
+    gateway: Gateway,
+    changes: ChangeFeed,
+    options: "Options",
+    settings: Settings,
+    stop: asyncio.Event,
+    *,
+    door: Door | None = None,
+    annex: Annex | None = None,
 ) -> None:
     """Serves HTTP until told to stop. Raises `ConfigError`."""
-    host, port = parse_address(options.http or "")
-    app = open_app(gateway, changes, options, settings, host)
-    try:
-        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        raise ConfigError(f"{options.http} cannot be listened on: {error.strerror}; use another port.") from None
+    app = open_app(gateway, changes, options, settings, door=door, annex=annex)
+    listening = listen_on(options.http or "")
     server = HttpServer(app)
     await server.listen(listening)
-    shown = f"[{host}]" if ":" in host else host
-    logger.info("listening on http://%s:%d%s", shown, listening.getsockname()[1], ENDPOINT)
+    logger.info("listening on %s%s", url_of(listening), ENDPOINT)
+    if annex is not None:
+        annex.welcome(url_of(listening))
     try:
         await stop.wait()
     finally:
         app.sessions.close()
         changes.close()
+        if annex is not None:
+            annex.close()
         await server.close()

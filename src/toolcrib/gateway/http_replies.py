@@ -103,14 +103,14 @@ class Reply:
 
     # What an application does
 
-    def send(self, status: int, body: bytes = b"", fields: Sequence[Field] = ()) -> None:
+    def send(self, status: int, body: bytes = b"", fields: Sequence[Field] = (), kind: Field = JSON) -> None:
         """Sends a whole response."""
         if self.closed:
             return
-        if status == 200 and body and not fields and self.keep_alive:
+        if status == 200 and body and kind is JSON and not fields and self.keep_alive:
             head = self._writer.json_head(len(body))
         else:
-            shown = (JSON, *fields) if body else fields
+            shown = (kind, *fields) if body else fields
             head = self._writer.head(status, shown, length=len(body), keep_alive=self.keep_alive, chunked=False)
         self._line.write(head if self._bodiless else head + body)
         self._end()
@@ -155,24 +155,23 @@ class Reply:
             self._line.abort()
             self.closed = True
 
-    def begin_stream(self) -> None:
+    def begin_stream(self, fields: Sequence[Field] = ()) -> None:
         """Begins a stream; nothing of it is an answer yet."""
         if self._streaming or self.closed:
             return
         self._streaming = True
         self.keep_alive = self.keep_alive and self._chunked
-        self._line.write(
-            self._writer.head(200, _STREAM, length=None, keep_alive=self.keep_alive, chunked=self._chunked)
-        )
+        shown = (*_STREAM, *fields)
+        self._line.write(self._writer.head(200, shown, length=None, keep_alive=self.keep_alive, chunked=self._chunked))
 
-    def push(self, message: bytes) -> None:
-        """Sends a message before the answer. Raises `ConnectionError` if nobody reads."""
+    def push(self, message: bytes, backlog: int = STREAM_BACKLOG) -> None:
+        """Sends a message before the answer; so many may wait. Raises `ConnectionError` if nobody reads."""
         if self.closed:
             raise ConnectionError("the client went away")
         self.begin_stream()
         if not self._line.is_full:
             self._emit(event_of(message))
-        elif len(self._waiting) < STREAM_BACKLOG:
+        elif len(self._waiting) < backlog:
             self._waiting.append(event_of(message))
         else:
             self._line.abort()

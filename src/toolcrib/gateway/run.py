@@ -6,9 +6,10 @@ import logging
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,9 +26,13 @@ from toolcrib.gateway.starting import report_starts
 from toolcrib.limits import GC_EVERY_OBJECTS, UPSTREAM_BODY_MAX_BYTES
 from toolcrib.settings import Settings
 
+if TYPE_CHECKING:
+    from toolcrib.gateway.annex import OpenAnnex
+
 logger = logging.getLogger("toolcrib.gateway")
 
 DEFAULT_CONFIG = Path("toolcrib.yaml")
+ANY_PORT = "127.0.0.1:0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,8 @@ class Options:
     profile: str = "default"
     allow_unauthenticated: bool = False
     public: bool = False
+    console_at: str | None = None
+    """Address of the console, if it has one of its own."""
     verbose: bool = False
 
 
@@ -62,17 +69,15 @@ def gateway_settings(loaded: Loaded) -> Settings:
 
 def open_gateway(settings: Settings, *, lock: Path | None = None) -> tuple[Crib, Gateway]:
     """The crib of these settings, and a gateway over it. Raises `ConfigError`."""
-    core = settings.tools.core or ()
-    crib = Crib(
-        *open_sources(settings), settings=settings, core=core, approver=ClientApprover(desk=ApprovalDesk()), lock=lock
-    )
+    core, desk = settings.tools.core or (), ApprovalDesk()
+    crib = Crib(*open_sources(settings), settings=settings, core=core, approver=ClientApprover(desk=desk), lock=lock)
     profiles = Profiles(settings.profiles)
     profiles.check(crib)
-    return crib, Gateway(crib, profiles)
+    return crib, Gateway(crib, profiles, desk=desk)
 
 
-async def run_gateway(options: Options) -> None:
-    """Serves until the client leaves or a signal comes. Raises `ConfigError`."""
+async def run_gateway(options: Options, open_annex: "OpenAnnex | None" = None) -> None:
+    """Serves until the client leaves or a signal comes, with an annex if there is one. Raises `ConfigError`."""
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.DEBUG if options.verbose else logging.INFO,
@@ -97,23 +102,56 @@ async def run_gateway(options: Options) -> None:
         ]
         try:
             await _require_tools(gateway, principal)
-            if options.http is not None:
-                from toolcrib.gateway.http import serve_http
-
-                await serve_http(gateway, changes, options, settings, stop)
+            if options.http is None and open_annex is None:
+                await _serve_pipes(gateway, principal, changes, stop)
             else:
-                from toolcrib.gateway.stdio import serve_stdio
-
-                if sys.stdin is not None and sys.stdin.isatty():
-                    logger.info(
-                        "waiting for an MCP client on standard input, which is this terminal: clients start this "
-                        "command themselves, or reach it with --http HOST:PORT; Ctrl-C ends it"
-                    )
-                await serve_stdio(gateway, principal, changes, stop)
+                await _serve_addresses(gateway, principal, changes, options, settings, stop, open_annex)
         finally:
             for task in beside:
                 task.cancel()
             changes.close()
+
+
+async def _serve_pipes(gateway: Gateway, principal: Principal, changes: ChangeFeed, stop: asyncio.Event) -> None:
+    from toolcrib.gateway.stdio import serve_stdio
+
+    if sys.stdin is not None and sys.stdin.isatty():
+        logger.info(
+            "waiting for an MCP client on standard input, which is this terminal: clients start this "
+            "command themselves, or reach it with --http HOST:PORT; Ctrl-C ends it"
+        )
+    await serve_stdio(gateway, principal, changes, stop)
+
+
+async def _serve_addresses(
+    gateway: Gateway,
+    principal: Principal,
+    changes: ChangeFeed,
+    options: Options,
+    settings: Settings,
+    stop: asyncio.Event,
+    open_annex: "OpenAnnex | None",
+) -> None:
+    """Serves HTTP, and the annex on the same address or on one of its own; without HTTP, pipes and the annex."""
+    from toolcrib.gateway.annex import served_apart
+    from toolcrib.gateway.http import open_door, serve_http
+
+    door = open_door(options, settings)
+    annex = open_annex(gateway, door) if open_annex is not None else None
+    async with AsyncExitStack() as stack:
+        if annex is not None and (options.console_at is not None or options.http is None):
+            try:
+                await stack.enter_async_context(served_apart(annex, door, options.console_at or ANY_PORT))
+            except ConfigError as error:
+                if options.http is not None:
+                    raise
+                # A client that starts the gateway a second time must not lose its tools for it.
+                logger.warning("the console is not served: %s", error)
+            annex = None
+        if options.http is not None:
+            await serve_http(gateway, changes, options, settings, stop, door=door, annex=annex)
+        else:
+            await _serve_pipes(gateway, principal, changes, stop)
 
 
 def _spare_the_collector() -> None:

@@ -25,6 +25,7 @@ from toolcrib.execution.executor import Done
 from toolcrib.execution.places import Places
 from toolcrib.gateway.approvals import InputNeeded
 from toolcrib.gateway.changes import note_listed
+from toolcrib.gateway.desk import ApprovalDesk
 from toolcrib.gateway.library import Library
 from toolcrib.gateway.parking import Parking
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
@@ -47,9 +48,11 @@ _MODERN: frozenset[Era] = frozenset({"modern"})
 class Gateway:
     """A crib, offered to MCP clients."""
 
-    def __init__(self, crib: Crib, profiles: Profiles) -> None:
+    def __init__(self, crib: Crib, profiles: Profiles, *, desk: ApprovalDesk | None = None) -> None:
         self.crib = crib
         self.profiles = profiles
+        self.desk = desk or ApprovalDesk()
+        """Where calls wait for a person whom their client cannot ask."""
         self.library = Library(crib)
         self.parking = Parking()
         self.startup_wait_s = crib.settings.gateway.startup_wait

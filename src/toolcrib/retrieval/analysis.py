@@ -27,6 +27,9 @@ from toolcrib.retrieval.forward import NAMES, Stretch, joined
 from toolcrib.retrieval.numbering import Numbering
 from toolcrib.retrieval.text import normal_name, plain_name
 
+Shares = Mapping[str, Mapping[int, float]]
+"""By field and term, how much a term counts there."""
+
 _CODES = 255
 _BATCH = 256
 """Documents analysed at once: enough to spread the cost of an array operation, small enough for the cache."""
@@ -155,9 +158,12 @@ class Analyser:
         """The terms by word family."""
         return self._numbering.families
 
-    def parts(self, document: Document, weights: Mapping[int, float]) -> dict[str, float]:
+    def shares(self, document: Document) -> Shares:
+        """The terms of each field of a document, and how much each counts there: for explanations."""
+        return {name: self._shares(text, self._weights.fields[name]) for name, text in field_texts(document) if text}
+
+    def parts(self, shares: Shares, weights: Mapping[int, float]) -> dict[str, float]:
         """What each field gives to a document's score if terms count as given: an explanation's detail."""
-        shares = {name: self._shares(text, self._weights.fields[name]) for name, text in field_texts(document) if text}
         sums: dict[int, float] = {}
         for held in shares.values():
             for term, share in held.items():

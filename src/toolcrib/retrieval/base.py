@@ -128,6 +128,8 @@ class Hit(Struct, frozen=True, gc=False):
     score: float
     evidence: Mapping[str, float] = NO_EVIDENCE
     """What each field and stage gave to the score; filled when the search was asked to explain."""
+    document: Document | None = None
+    """The document itself, where the engine has it at hand: nobody has to look for it by its key."""
 
 
 class Ranking(Struct, frozen=True, kw_only=True, gc=False):

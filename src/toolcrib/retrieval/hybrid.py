@@ -210,6 +210,7 @@ class HybridIndex:
                 key=document.key,
                 score=round(score, 5),
                 evidence=self._evidence(document, match, score, stages) if explain else {},
+                document=document,
             )
             for score, document in found
         )

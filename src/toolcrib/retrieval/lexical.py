@@ -20,8 +20,8 @@ import numpy as np
 
 from toolcrib.alongside import common_ends
 from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
-from toolcrib.retrieval.analysis import Analyser, FieldWeights, default_weights, name_hash, names_of
-from toolcrib.retrieval.base import Document, Grouped, Hit, Ranking
+from toolcrib.retrieval.analysis import Analyser, FieldWeights, Shares, default_weights, name_hash, names_of
+from toolcrib.retrieval.base import NO_EVIDENCE, Document, Grouped, Hit, Ranking
 from toolcrib.retrieval.forward import Stretch, joined
 from toolcrib.retrieval.postings import Floats, build_segment, read_rows, terms_of
 from toolcrib.retrieval.query import Numbers, QueryWeights, Weigher, Word, standing_in
@@ -273,9 +273,13 @@ class LexicalIndex:
         if not found:
             return self.by_substring(query, limit)
         if explain:
-            hits = [Hit(document.key, score, self.evidence(document, words, score)) for score, document in found]
+            evidence = [self.evidence(document, words, score) for score, document in found]
+            hits = [
+                Hit(document.key, score, told, document)
+                for (score, document), told in zip(found, evidence, strict=True)
+            ]
         else:
-            hits = [Hit(document.key, score) for score, document in found]
+            hits = [Hit(document.key, score, NO_EVIDENCE, document) for score, document in found]
         return Ranking(hits=tuple(hits), abstained=False, confidence=lexical_confidence(words, named, found[0][0]))
 
     def match(self, query: str, also: Sequence[str] = ()) -> Match:
@@ -316,16 +320,17 @@ class LexicalIndex:
     def evidence(self, document: Document, words: Sequence[Word], score: float | None) -> dict[str, float]:
         """What each field gave to a document by words; with a score, the rest is what its name gave."""
         weights = {number: weight for word in words for number, weight in word.numbers}
-        parts = self._analyser.parts(document, weights)
-        parts["neighbours"] = sum(self._stand_in(document, *pair) for pair in standing_in(words))
+        shares = self._analyser.shares(document)
+        parts = self._analyser.parts(shares, weights)
+        parts["neighbours"] = sum(self._stand_in(shares, *pair) for pair in standing_in(words))
         if score is not None:
             parts["exact_name"] = score - sum(parts.values())
         return {name: round(value, 4) for name, value in parts.items() if abs(value) >= 0.0005}
 
-    def _stand_in(self, document: Document, near: Numbers, own: Numbers) -> float:
+    def _stand_in(self, shares: Shares, near: Numbers, own: Numbers) -> float:
         """What the best of the terms near to a word gives to a document more than the word itself."""
-        best = max(sum(self._analyser.parts(document, {number: weight}).values()) for number, weight in near)
-        return max(0.0, best - sum(self._analyser.parts(document, dict(own)).values()))
+        best = max(sum(self._analyser.parts(shares, {number: weight}).values()) for number, weight in near)
+        return max(0.0, best - sum(self._analyser.parts(shares, dict(own)).values()))
 
     def _named(self, query: str) -> dict[int, int]:
         wanted = name_hash(query[:QUERY_MAX_CHARS])

@@ -67,10 +67,10 @@ class Word(Struct, frozen=True, kw_only=True):
 class Weigher:
     """Weighs queries for one index, and remembers the words that it has weighed."""
 
-    __slots__ = ("_analyser", "_families", "_near", "_postings", "_rows", "_seen", "_spelling", "_weights")
+    __slots__ = ("_families", "_near", "_postings", "_rows", "_seen", "_spelling", "_vocabulary", "_weights")
 
     def __init__(self, *, analyser: Analyser, spelling: Spelling, postings: Postings, weights: QueryWeights) -> None:
-        self._analyser = analyser
+        self._vocabulary = analyser.vocabulary
         self._spelling = spelling
         self._postings = postings
         self._weights = weights
@@ -107,7 +107,7 @@ class Weigher:
             numbers = self._parted(term)
         if not numbers and self._weights.misspelt:
             numbers = self._misspelt(term)
-        own = self._analyser.vocabulary.get(term)
+        own = self._vocabulary.get(term)
         mass = self._worth(key, 0 if own is None else self._postings.holding(own))
         telling = self._weights.salience.get(key, 1.0) > GRAMMATICAL
         nearby = self._nearby(term, key, mass) if telling and self._weights.nearby else ()
@@ -138,7 +138,7 @@ class Weigher:
             return ()
         holding = self._postings.holding
         known = [(number, count) for number in numbers if (count := holding(number))]
-        own = self._analyser.vocabulary.get(term)
+        own = self._vocabulary.get(term)
         together = min(self._rows, sum(count for _, count in known))
         found: list[tuple[int, float]] = []
         for number, count in known:
@@ -161,7 +161,7 @@ class Weigher:
     def _misspelt(self, term: str) -> Numbers:
         if not (_MISSPELT_MIN_CHARS <= len(term) <= _MISSPELT_MAX_CHARS and term.isascii() and term.isalpha()):
             return ()
-        vocabulary, holding = self._analyser.vocabulary, self._postings.holding
+        vocabulary, holding = self._vocabulary, self._postings.holding
         known = [(holding(vocabulary[word]), word) for word in self._spelling.near(term)]
         count, word = max(known, default=(0, ""))
         return self._forms(word, family(word), self._weights.misspelt) if count else ()

@@ -109,17 +109,16 @@ class _Writer:
         return "|".join(shown)
 
 
-_KNOWN_WORDS = kernel.words(word.encode() for word in _ANNOTATIONS) if kernel is not None else None
-_SIMPLE_WORDS = kernel.words(word.encode() for word in _SIMPLE) if kernel is not None else None
+KNOWN_WORDS = kernel.words(word.encode() for word in _ANNOTATIONS) if kernel is not None else None
 
 
 def build_signature(tool: Tool) -> Signature:
     """The signature of a tool, under its source's own name: the exposed one stands beside it in every answer."""
-    if kernel is not None and _KNOWN_WORDS is not None and _SIMPLE_WORDS is not None:
-        # Most schemas are so simple that nothing has to be read but names and types.
-        text = kernel.signature(tool.leaf, tool.schema, _KNOWN_WORDS, _SIMPLE_WORDS, _PLAIN, SIGNATURE_MAX_CHARS)
-        if text is not None:
-            return Signature(text, exact=True)
+    if kernel is not None and KNOWN_WORDS is not None:
+        # Most schemas can be told from their bytes.
+        told = kernel.signature(tool.leaf, tool.schema, KNOWN_WORDS, SIGNATURE_MAX_CHARS)
+        if told is not None:
+            return Signature(*told)
     return write_signature(tool.leaf, tool.parameters)
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 from toolcrib.definitions import JsonObject, Skipped, Toolset, ToolsetName
 from toolcrib.errors import SourceError
@@ -34,6 +34,7 @@ logger = logging.getLogger("toolcrib.sources")
 StartMode = Literal["eager", "on_demand", "idle_stop"]
 EraChoice = Literal["auto", "legacy", "modern", "mirror"]
 Event = Literal["tools", "prompts", "resources", "resource"]
+State = Literal["starting", "up", "stopped", "down"]
 Connect = Callable[[Listener, Era | None], Awaitable[Link]]
 """Reaches the server; told who hears its announcements and in which era it will be spoken to."""
 Watcher = Callable[[Event, str | None], None]
@@ -62,6 +63,21 @@ class McpOptions:
     """Whether what the server says of its own tools is believed."""
     choice: Choice = EVERYTHING
     """Which of its tools are taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """How a server is. Times are ages, in seconds."""
+
+    state: State
+    """`stopped` is on purpose: the next call starts it."""
+    reason: str | None
+    """Why it is down."""
+    since_s: float
+    restarts: int
+    failure: str | None
+    """Why it last failed, whatever became of it."""
+    failure_s: float | None
 
 
 class McpSource(McpCalls):
@@ -152,6 +168,24 @@ class McpSource(McpCalls):
     def is_up(self) -> bool:
         """Whether the server is connected."""
         return any(lane.is_up for lane in self._lanes.values())
+
+    @property
+    def health(self) -> Health:
+        """How the server is now."""
+        lane, now, reason = self._lane(None), self._clock(), self._toolset.unavailable
+        failure, state = lane.failure, cast("State", "down")
+        if not self.settled.is_set():
+            state = "starting"
+        elif reason is None:
+            state = "up" if lane.is_up else "stopped"
+        return Health(
+            state=state,
+            reason=reason,
+            since_s=now - lane.turned_at,
+            restarts=max(0, lane.starts - 1),
+            failure=failure[0] if failure else None,
+            failure_s=now - failure[1] if failure else None,
+        )
 
     @property
     def garbage(self) -> int:

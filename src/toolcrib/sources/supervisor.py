@@ -103,7 +103,12 @@ class Lane:
         self._lock = asyncio.Lock()
         self._retry_at = 0.0
         self._endings: set[asyncio.Task[None]] = set()
-        self._starts = 0
+        self.starts = 0
+        """How often the server was started."""
+        self.turned_at = clock()
+        """When it last came, went, or was stopped."""
+        self.failure: tuple[str, float] | None = None
+        """Why it last failed, and when; kept when it is well again."""
         self.link: Link | None = None
         self.peer: Peer | None = None
         self.reason: str | None = None
@@ -137,9 +142,9 @@ class Lane:
             return await self._start()
 
     async def _start(self) -> tuple[Link, Peer]:
-        if self._starts:
+        if self.starts:
             await self._pace.wait()
-        self._starts += 1
+        self.starts += 1
         await self._drop()
         try:
             async with self._patience.within(CONNECT_S):
@@ -154,6 +159,7 @@ class Lane:
             raise
         self._breaker.note_success()
         self.reason = None
+        self.turned_at = self._clock()
         self.spoken = self.peer.era
         self._greet(self.link, self.peer)
         return self.link, self.peer
@@ -174,13 +180,19 @@ class Lane:
 
     def note_down(self, reason: str) -> None:
         """Takes the end of the connection or a failed start."""
+        now = self._clock()
+        if self.reason is None:
+            self.turned_at = now
         self.reason = reason
-        self._retry_at = self._clock() + self._breaker.note_failure()
+        self.failure = (reason, now)
+        self._retry_at = now + self._breaker.note_failure()
         logger.warning("%s: down: %s; next try in %.1f s", self.name, reason, self.retry_in_s)
 
     async def stop(self) -> None:
         """Ends the connection on purpose; the next call starts it again."""
         async with self._lock:
+            if self.is_up:
+                self.turned_at = self._clock()
             await self._drop()
 
     async def _drop(self) -> None:

@@ -1,0 +1,178 @@
+// Live activity: one row for a call, with its stages; shapes of arguments, never values.
+
+import { watch } from "./api.js";
+import { choice, count, el, line, milliseconds, plural } from "./dom.js";
+
+const ROWS = 300;
+const AGAIN_MS = 2000;
+const NAMES = { search: "tool_search", describe: "tool_describe", assemble: "tools listed", decide: "approval decided" };
+const MARKS = { ok: "✓", refused: "⊘", failed: "✗", info: "·" };
+
+export function show(main, { signal, tell }) {
+  const calls = new Map();
+  let missed = 0;
+  let paused = false;
+
+  const tool = el("input", { type: "search", placeholder: "part of a name", on: { input: filter } });
+  const [serverLabel, server] = choice("Server", [["", "all"]], filter);
+  const [outcomeLabel, outcome] = choice(
+    "Outcome",
+    [["", "all"], ["ok", "ok"], ["refused", "refused"], ["failed", "failed"], ["info", "other events"]],
+    filter,
+  );
+  const pause = el("button", { type: "button", class: "quiet", "aria-pressed": "false", on: { click: toggle } }, "Pause");
+  const summary = el("p", { class: "muted", role: "status" });
+  const list = el("div", { class: "rows" });
+  const empty = el("p", { class: "card empty" }, "Nothing has run yet. Calls appear here as they happen.");
+  main.append(
+    el("h1", {}, "Activity"),
+    el("div", { class: "tools" }, el("label", {}, "Tool", tool), serverLabel, outcomeLabel, pause),
+    summary,
+    empty,
+    list,
+  );
+
+  function toggle() {
+    paused = !paused;
+    pause.setAttribute("aria-pressed", String(paused));
+    pause.textContent = paused ? "Go on" : "Pause";
+    if (!paused) draw();
+  }
+
+  function take(event) {
+    const key = event.call_id ? `${event.session} ${event.call_id}` : `${event.at} ${event.stage} ${calls.size}`;
+    const call = calls.get(key) ?? { at: event.at, outcome: "info", stages: [] };
+    calls.set(key, call);
+    for (const name of ["tool", "toolset", "principal", "route", "arguments", "code", "reason", "detail", "tokens"]) {
+      if (event[name] !== undefined) call[name] = event[name];
+    }
+    call.stage = event.stage;
+    if (event.stage === "done" || call.stages.length === 0 || event.outcome !== "ok") {
+      call.outcome = event.outcome ?? "ok";
+      call.ms = event.duration_ms;
+    }
+    if (event.tool && event.stage !== "done") call.stages.push([event.stage, event.duration_ms ?? 0, event.outcome]);
+    call.changed = true;
+  }
+
+  function draw() {
+    if (paused) return;
+    for (const [key, call] of calls) {
+      if (!call.changed) continue;
+      call.changed = false;
+      const row = rowOf(call);
+      if (call.row) {
+        row.open = call.row.open;
+        call.row.replaceWith(row);
+      } else list.prepend(row);
+      call.row = row;
+      if (call.toolset && ![...server.options].some((option) => option.value === call.toolset)) {
+        server.append(el("option", { value: call.toolset }, call.toolset));
+      }
+      if (calls.size > ROWS) {
+        const [oldest, gone] = calls.entries().next().value;
+        if (oldest !== key) {
+          calls.delete(oldest);
+          gone.row?.remove();
+        }
+      }
+    }
+    filter();
+  }
+
+  function filter() {
+    const words = tool.value.trim().toLowerCase();
+    let shown = 0;
+    let bad = 0;
+    let tokens = 0;
+    for (const call of calls.values()) {
+      if (!call.row) continue;
+      const name = call.tool ?? NAMES[call.stage] ?? call.stage;
+      const fits =
+        name.toLowerCase().includes(words) &&
+        (!server.value || call.toolset === server.value) &&
+        (!outcome.value || call.outcome === outcome.value);
+      call.row.hidden = !fits;
+      if (!fits) continue;
+      shown += 1;
+      bad += call.outcome === "refused" || call.outcome === "failed";
+      tokens += call.tokens ?? 0;
+    }
+    empty.hidden = calls.size > 0;
+    const more = missed ? " · more ran than can be shown: these are the last ones" : "";
+    summary.textContent = calls.size
+      ? `${plural(shown, "row")} · ${count(bad)} refused or failed · ${plural(tokens, "token")} into conversations${more}`
+      : "";
+  }
+
+  async function follow() {
+    while (!signal.aborted) {
+      try {
+        for await (const message of watch(signal)) {
+          tell();
+          missed += message.missed;
+          message.events.forEach(take);
+          draw();
+        }
+      } catch (error) {
+        if (signal.aborted || error.status === 401) return;
+        tell(error.message, "bad");
+      }
+      do await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      while (paused && !signal.aborted);
+      // The stream begins again with the last calls: those that are here are the same ones.
+      forget();
+    }
+  }
+
+  function forget() {
+    calls.clear();
+    list.replaceChildren();
+  }
+
+  follow();
+}
+
+function rowOf(call) {
+  const name = call.tool ?? NAMES[call.stage] ?? call.stage;
+  const tokens = call.tokens === undefined ? "" : plural(call.tokens, "token");
+  return el(
+    "details", { class: `row ${call.outcome}` },
+    el(
+      "summary", {},
+      el("time", { class: "muted" }, new Date(call.at * 1000).toLocaleTimeString("en-GB")),
+      el("span", { class: `mark ${call.outcome}`, title: call.outcome, role: "img", "aria-label": call.outcome }, MARKS[call.outcome] ?? "·"),
+      el("span", { class: "name" }, name, found(call)),
+      el("span", { class: "who muted" }, call.principal ?? ""),
+      el("span", { class: "number" }, milliseconds(call.ms)),
+      el("span", { class: "number" }, tokens),
+    ),
+    el("div", { class: "inside" }, facts(call), stages(call), shape(call)),
+  );
+}
+
+function found(call) {
+  const names = call.detail?.found ?? call.detail?.described;
+  if (!Array.isArray(names)) return null;
+  return el("span", { class: "muted" }, ` → ${names.slice(0, 3).join(", ") || "nothing"}${names.length > 3 ? " …" : ""}`);
+}
+
+function facts(call) {
+  const pairs = [["outcome", call.code ? `${call.outcome}, ${call.code}` : call.outcome], ["reason", call.reason], ["toolset", call.toolset], ["route", call.route]];
+  const notice = call.detail?.notice;
+  if (notice) pairs.push(["notice", notice]);
+  const told = pairs.filter(([, value]) => value);
+  return el("dl", {}, told.map(([key, value]) => [el("dt", {}, key), el("dd", {}, String(value))]));
+}
+
+function stages(call) {
+  if (!call.stages.length) return null;
+  const most = Math.max(...call.stages.map(([, ms]) => ms), 0.001);
+  const rows = call.stages.map(([stage, ms, outcome]) => line(stage, ms / most, `${ms.toFixed(2)} ms`, outcome === "ok" ? "" : "bad"));
+  return el("div", { class: "bars" }, rows);
+}
+
+function shape(call) {
+  if (call.arguments === undefined) return null;
+  return [el("p", { class: "muted" }, "Shape of the arguments"), el("pre", {}, JSON.stringify(call.arguments, null, 1))];
+}

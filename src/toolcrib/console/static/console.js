@@ -1,0 +1,128 @@
+// The frame of the page: signing in, the five views, and the figures of the head.
+
+import { ask, isSignedIn, signIn, signOut } from "./api.js";
+import { count, el, plural } from "./dom.js";
+import * as activity from "./activity.js";
+import * as approvals from "./approvals.js";
+import * as search from "./search.js";
+import * as servers from "./servers.js";
+import * as tokens from "./tokens.js";
+
+const views = { activity, search, tokens, approvals, servers };
+const main = document.getElementById("main");
+const notice = document.getElementById("notice");
+const nav = document.getElementById("views");
+const out = document.getElementById("sign-out");
+const FIGURES_EVERY_MS = 3000;
+
+let leaving = null;
+let figures = null;
+
+/** Tells the person something, or takes the last word back. */
+function tell(words, kind = "") {
+  notice.hidden = !words;
+  notice.className = kind;
+  notice.textContent = words ?? "";
+}
+
+function leave() {
+  leaving?.abort();
+  leaving = new AbortController();
+  return leaving.signal;
+}
+
+function open() {
+  if (!isSignedIn()) return showSignIn();
+  const name = Object.hasOwn(views, location.hash.slice(1)) ? location.hash.slice(1) : "activity";
+  const signal = leave();
+  for (const link of nav.children) link.ariaCurrent = link.hash === `#${name}` ? "page" : null;
+  nav.hidden = out.hidden = false;
+  tell();
+  main.replaceChildren();
+  document.title = `${nav.querySelector(`[href="#${name}"]`).firstChild.textContent.trim()} · Toolcrib console`;
+  views[name].show(main, { signal, tell, overview: figures });
+}
+
+async function refresh() {
+  if (!isSignedIn() || document.hidden) return;
+  try {
+    figures = await ask("overview");
+  } catch {
+    return;
+  }
+  const { servers, tools, in_flight, waiting, down } = figures;
+  document.getElementById("figures").textContent =
+    `${plural(tools, "tool")} of ${plural(servers, "server")}${in_flight ? ` · ${count(in_flight)} under way` : ""}`;
+  mark("waiting", waiting, "wait");
+  mark("down", down, "down");
+}
+
+function mark(id, number, words) {
+  const badge = document.getElementById(id);
+  badge.hidden = !number;
+  badge.textContent = number ? `${number}` : "";
+  badge.ariaLabel = number ? `${number} ${words}` : null;
+}
+
+function showSignIn() {
+  leave();
+  nav.hidden = out.hidden = true;
+  document.getElementById("figures").textContent = "";
+  document.title = "Sign in · Toolcrib console";
+  const secret = el("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true });
+  const submit = (event) => {
+    event.preventDefault();
+    enter(secret.value.trim());
+  };
+  main.replaceChildren(
+    el(
+      "form", { class: "card sign-in", on: { submit } },
+      el("h1", {}, "Sign in"),
+      el("p", {}, "Open the link that the gateway printed when it started, or enter a token that was made for the console."),
+      el("label", {}, "Token", secret),
+      el("button", { type: "submit" }, "Sign in"),
+      el("p", { class: "muted" }, "A token is made where the gateway runs:"),
+      el("pre", {}, "toolcrib token create NAME --console"),
+    ),
+  );
+  secret.focus();
+}
+
+async function enter(secret) {
+  try {
+    await signIn(secret);
+  } catch (error) {
+    showSignIn();
+    tell(error.message, "bad");
+    return;
+  }
+  tell();
+  await refresh();
+  open();
+}
+
+async function begin() {
+  addEventListener("hashchange", open);
+  addEventListener("signed-out", showSignIn);
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    main.focus();
+  });
+  document.addEventListener("visibilitychange", refresh);
+  out.addEventListener("click", async () => {
+    await signOut().catch(() => {});
+    showSignIn();
+  });
+  setInterval(refresh, FIGURES_EVERY_MS);
+  const hash = location.hash.slice(1);
+  if (hash && !Object.hasOwn(views, hash)) {
+    // The code of the printed link: used at once, and taken out of the address and the history.
+    history.replaceState(null, "", location.pathname);
+    await enter(hash);
+    return;
+  }
+  await refresh();
+  open();
+}
+
+begin();
