@@ -1,6 +1,7 @@
 """The feed: what really ran, by its real name, without what it was about."""
 
 import json
+import os
 import stat
 import threading
 from collections import deque
@@ -166,6 +167,17 @@ def test_a_feed_that_cannot_be_written_is_said_at_the_start(tmp_path: Path) -> N
     for path in (tmp_path / "file" / "feed.jsonl", tmp_path):
         with pytest.raises(ConfigError, match=r"The feed cannot be written to .*: .*\. Change `activity\.file`\."):
             JsonlSink(path)
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="a pipe has no path on this system")
+def test_a_feed_can_go_into_a_pipe() -> None:
+    read, write = os.pipe()
+    try:
+        JsonlSink(f"/dev/fd/{write}")(Event(stage="x", call_id="1"))
+        assert json.loads(os.read(read, 4096))["call_id"] == "1"
+    finally:
+        os.close(read)
+        os.close(write)
 
 
 @given(

@@ -1,9 +1,11 @@
 """One world of names: a name means one tool, or gets a useful answer."""
 
+import gc
+
 import pytest
 from tests.factories import Recorder, bridged, core, crib, definition, github, model_call, tool, toolset, weather
 
-from toolcrib.catalog import Catalog
+from toolcrib.catalog import Catalog, Mark
 
 
 @pytest.mark.requirement("X6")
@@ -102,3 +104,15 @@ def test_a_mark_tells_catalogs_apart_by_what_is_in_them_even_when_they_are_gone(
     assert kept == same.mark
     assert kept != other.mark
     assert kept != catalog().mark
+
+
+def test_catalogs_that_went_in_a_cycle_are_not_taken_for_each_other() -> None:
+    marks: list[Mark] = []
+    for names in (("a", "b"), ("a", "c")):
+        going = catalog(*names)
+        vars(going)["itself"] = going
+        marks.append(going.mark)
+        del going
+    gc.collect()
+    assert marks[0] != marks[1]
+    assert marks[0] != catalog("a", "c").mark

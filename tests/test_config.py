@@ -251,6 +251,16 @@ def test_a_file_by_its_whole_name_or_in_ones_home_is_where_it_says(
     assert settings.gateway.tokens == str(tmp_path / "me/t.json")
 
 
+def test_a_file_in_the_home_of_nobody_is_said_in_words(tmp_path: Path) -> None:
+    said = r"`~nobody-of-this-name/x` names the home of nobody here: write the whole path\."
+    for text in ("activity: {file: ~nobody-of-this-name/x}", "gateway: {tokens: ~nobody-of-this-name/x}"):
+        with pytest.raises(ConfigError, match=said):
+            load_settings(write(tmp_path, text), environ={})
+    path = write(tmp_path, "lock: ~nobody-of-this-name/x")
+    with pytest.raises(ConfigError, match=said):
+        lock_file(path, load_settings(path, environ={}).settings)
+
+
 def test_without_a_configuration_file_a_feed_is_where_one_stands() -> None:
     settings = load_settings(environ={"TOOLCRIB_ACTIVITY__FILE": "feed.jsonl"}).settings
     assert settings.activity.file == "feed.jsonl"

@@ -250,7 +250,7 @@ class JsonlSink:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._path.touch(mode=0o600)
             with self._path.open("ab") as file:
-                self._size = file.tell()
+                self._size = file.tell() if file.seekable() else 0  # a pipe, such as `/dev/stderr` often is
         except OSError as error:
             raise ConfigError(
                 f"The feed cannot be written to {self._path}: {error.strerror or error}. Change `activity.file`."

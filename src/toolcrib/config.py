@@ -91,7 +91,10 @@ def _with_places(settings: Settings, path: Path) -> Settings:
 
 def _beside(path: Path, name: str) -> Path:
     """A file that a configuration names, beside the configuration: whoever starts us may stand anywhere."""
-    return path.parent / Path(name).expanduser()
+    try:
+        return path.parent / Path(name).expanduser()
+    except RuntimeError:
+        raise ConfigError(f"{path}: `{name}` names the home of nobody here: write the whole path.") from None
 
 
 def build_settings(data: Mapping[str, Json], *, where: str = "settings") -> Settings:

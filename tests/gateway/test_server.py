@@ -387,6 +387,30 @@ async def test_prompts_and_resources_that_change_are_announced_to_whoever_listed
         assert (await client.ask("prompts/list"))["result"]["prompts"] == [{"name": "one__part"}]
 
 
+@pytest.mark.requirement("X17")
+@pytest.mark.parametrize("again", ["resources/list", "resources/templates/list"])
+async def test_who_lists_resources_again_still_hears_of_templates_and_the_other_way_round(
+    again: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("toolcrib.gateway.changes.REFRESH_EVERY_S", 10_000.0)  # not before the test says so
+    resources, templates = [{"uri": "repo://a", "name": "a"}], [{"uriTemplate": "repo://x/{id}", "name": "x"}]
+    server = MemoryServer(
+        resources__list=lambda params: {"resources": resources},
+        resources__templates__list=lambda params: {"resourceTemplates": templates},
+    )
+    async with gateway_client(server.source("one")) as client:
+        await client.ask("resources/list")
+        await client.ask("resources/templates/list")
+        client.changes._flush()
+        assert client.messages == []
+        resources, templates = [], []
+        server.push({"method": "notifications/resources/list_changed"})
+        await eventually(lambda: any(event == "resources" for event, _ in client.changes._pending))
+        await client.ask(again)
+        client.changes._flush()
+        await client.next(method="notifications/resources/list_changed")
+
+
 @pytest.mark.requirement("X16")
 async def test_a_modern_client_subscribes_and_is_told():
     server = MemoryServer([tool("first")])

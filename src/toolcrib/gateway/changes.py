@@ -164,4 +164,12 @@ def mark_of(crib: Crib, client: Client, event: Event) -> Mark:
     principal = client.principal
     if event == "prompts":
         return hash(orjson.dumps(library.prompts(principal)))
-    return hash(orjson.dumps([library.resources(principal), library.templates(principal)]))
+    return hash(orjson.dumps(library.resources(principal))), hash(orjson.dumps(library.templates(principal)))
+
+
+def note_listed(crib: Crib, client: Client, event: Event, *, templates: bool) -> None:
+    """Notes that an old client has a list as it is now; of resources and `templates` the other stays as it was."""
+    mark, before = mark_of(crib, client, event), client.listed.get(event)
+    if isinstance(mark, tuple) and isinstance(before, tuple):
+        mark = (before[0], mark[1]) if templates else (mark[0], before[1])
+    client.listed[event] = mark

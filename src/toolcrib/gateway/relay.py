@@ -43,8 +43,8 @@ _CAPABILITY = {
     "roots/list": "roots",
 }
 
-Mark = str | int
-"""What tells a list from another."""
+Mark = str | int | tuple[int, int]
+"""What tells a list from another; two of them for resources and their templates, which are told of together."""
 
 
 class Desk(Protocol):

@@ -24,7 +24,7 @@ from toolcrib.execution.errands import Errand
 from toolcrib.execution.executor import Done
 from toolcrib.execution.places import Places
 from toolcrib.gateway.approvals import InputNeeded
-from toolcrib.gateway.changes import mark_of
+from toolcrib.gateway.changes import note_listed
 from toolcrib.gateway.desk import ApprovalDesk
 from toolcrib.gateway.library import Library
 from toolcrib.gateway.parking import Parking
@@ -294,8 +294,7 @@ class Gateway:
 
     def _listed(self, client: Client, event: Event, key: str, array: bytes) -> bytes:
         if client.era == "legacy":
-            if key == event or event not in client.listed:  # templates alone do not tell of resources
-                client.listed[event] = mark_of(self.crib, client, event)
+            note_listed(self.crib, client, event, templates=key == "resourceTemplates")
             return b'{"%b":%b}' % (key.encode(), array)
         scope = b"private" if client.principal.is_restricted else b"public"
         return b'{"resultType":"complete","%b":%b,"ttlMs":%d,"cacheScope":"%b"}' % (
