@@ -55,9 +55,20 @@ export function show(main, { signal, tell }) {
     call.changed = true;
   }
 
-  function draw() {
-    if (paused) return;
+  /** Lets the oldest calls go; while somebody reads, none that is shown. */
+  function trim() {
+    const most = paused ? 2 * ROWS : ROWS;
     for (const [key, call] of calls) {
+      if (calls.size <= most) return;
+      if (paused && call.row) continue;
+      calls.delete(key);
+      call.row?.remove();
+    }
+  }
+
+  function draw() {
+    if (paused) return trim();
+    for (const call of calls.values()) {
       if (!call.changed) continue;
       call.changed = false;
       const row = rowOf(call);
@@ -69,14 +80,8 @@ export function show(main, { signal, tell }) {
       if (call.toolset && ![...server.options].some((option) => option.value === call.toolset)) {
         server.append(el("option", { value: call.toolset }, call.toolset));
       }
-      if (calls.size > ROWS) {
-        const [oldest, gone] = calls.entries().next().value;
-        if (oldest !== key) {
-          calls.delete(oldest);
-          gone.row?.remove();
-        }
-      }
     }
+    trim();
     filter();
   }
 
