@@ -45,9 +45,9 @@ class Shades:
         self._all = frozenset[str]().union(*self._secrets.values())
         self._shapes = settings.activity.arguments == "shapes"
 
-    def text(self, text: str | None, server: str) -> str | None:
-        """What a server said, without what only it should know."""
-        return None if text is None else hide(text, self._secrets.get(server, ()))
+    def text(self, text: str, server: str | None = None) -> str:
+        """What a server said, without what only it should know; of any server if it is not said of which."""
+        return hide(text, self._all if server is None else self._secrets.get(server, ()))
 
     def event(self, event: Event) -> JsonObject:
         """An event of the feed; the arguments are shapes whatever the file of the feed holds."""
@@ -56,7 +56,7 @@ class Shades:
         if not self._shapes and arguments is not None:
             shown["arguments"] = shape_of(arguments)
         if event.reason is not None:
-            shown["reason"] = hide(event.reason, self._all)
+            shown["reason"] = self.text(event.reason)
         return shown
 
 
