@@ -172,6 +172,8 @@ async def test_a_person_watches_searches_counts_allows_and_looks_after_servers(t
         await tab.run(f"location.hash = '{code}'")
         await tab.until("document.body.innerText.includes('This signs nobody in')")
         assert await tab.run("!document.querySelector('.sign-in')"), "whoever is signed in stays so"
+        page.console.feed.close()
+        await tab.until("document.querySelectorAll('.row').length >= 4")
         assert [item for item in tab.said if item["event"] != "Log.entryAdded"] == []
 
 

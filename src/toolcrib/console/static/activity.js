@@ -111,28 +111,35 @@ export function show(main, { signal, tell }) {
   }
 
   async function follow() {
+    let failed = false;
     while (!signal.aborted) {
       try {
+        let first = true;
         for await (const message of watch(signal)) {
-          tell();
+          // A stream begins with the last calls: those that are here are the same ones.
+          if (first) forget();
+          first = false;
+          // Takes back its own complaint, and nobody else's.
+          if (failed) tell();
+          failed = false;
           missed += message.missed;
           message.events.forEach(take);
           draw();
         }
       } catch (error) {
         if (signal.aborted || error.status === 401) return;
+        failed = true;
         tell(error.message, "bad");
       }
       do await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
       while (paused && !signal.aborted);
-      // The stream begins again with the last calls: those that are here are the same ones.
-      forget();
     }
   }
 
   function forget() {
     calls.clear();
     list.replaceChildren();
+    missed = 0;
   }
 
   follow();

@@ -63,7 +63,7 @@ async function refresh() {
   }
   const { servers, tools, in_flight, waiting, down } = figures;
   document.getElementById("figures").textContent =
-    `${plural(tools, "tool")} of ${plural(servers, "server")}${in_flight ? ` · ${count(in_flight)} under way` : ""}`;
+    `${plural(tools, "tool")} · ${plural(servers, "server")}${in_flight ? ` · ${count(in_flight)} under way` : ""}`;
   mark("waiting", waiting, "wait");
   mark("down", down, "down");
 }
