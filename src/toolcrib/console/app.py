@@ -131,7 +131,7 @@ class Console:
         visitor = self.entry.require(head)
         if name == "sign-out":
             _require_method(head, ("POST",))
-            return partial(self._sign_out, head)
+            return partial(self._sign_out, head, visitor)
         if name == "activity":
             _require_method(head, ("GET",))
             return partial(self._watch, visitor)
@@ -158,8 +158,8 @@ class Console:
         visitor, cookie = self.entry.sign_in(head, _read(body, SignIn).secret)
         reply.send(200, encode(Signed(token=visitor.token, name=visitor.name)), (*HEADERS, cookie))
 
-    def _sign_out(self, head: Head, body: bytes, reply: Reply) -> None:
-        reply.send(200, b"{}", (*HEADERS, self.entry.sign_out(head)))
+    def _sign_out(self, head: Head, visitor: Visitor, body: bytes, reply: Reply) -> None:
+        reply.send(200, b"{}", (*HEADERS, self.entry.sign_out(head, visitor)))
 
     def _watch(self, visitor: Visitor, body: bytes, reply: Reply) -> None:
         self.feed.join(reply, HEADERS, partial(self.entry.is_valid, visitor))

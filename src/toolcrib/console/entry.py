@@ -9,7 +9,7 @@ import hmac
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -77,9 +77,10 @@ class Entry:
             self._visitors.popitem(last=False)
         return visitor, _cookie_field(head.headers, cookie)
 
-    def sign_out(self, head: Head) -> Field:
+    def sign_out(self, head: Head, visitor: Visitor) -> Field:
         """Forgets the visitor; the cookie that says so."""
-        self._visitors.pop(hash_token(_cookie_of(head.headers)), None)
+        if visitor.cookie is not None:
+            self._visitors.pop(visitor.cookie, None)
         return _cookie_field(head.headers, "")
 
     def require(self, head: Head) -> Visitor:
@@ -88,9 +89,8 @@ class Entry:
         if "authorization" in headers:
             entry = self._door.require_token(head, "console")
             return Visitor(name=entry.name, token="", digest=entry.hash, expires=self._clock() + CONSOLE_SESSION_S)
-        visitor = self._visitors.get(hash_token(_cookie_of(headers)))
-        given = headers.get(TOKEN_HEADER, "").encode()
-        if visitor is None or not hmac.compare_digest(visitor.token.encode(), given) or not self.is_valid(visitor):
+        visitor = self._find(headers)
+        if visitor is None or not self.is_valid(visitor):
             raise Refused(401, "Sign in first.")
         if head.method not in ("GET", "HEAD") and "origin" not in headers:
             raise Refused(403, "A page says where it is from: the header Origin is missing.")
@@ -110,6 +110,15 @@ class Entry:
         except ConfigError:
             # A file that cannot be trusted now vouches for nobody.
             return False
+
+    def _find(self, headers: Mapping[str, str]) -> Visitor | None:
+        """Who holds both a cookie and its token."""
+        given = headers.get(TOKEN_HEADER, "").encode()
+        for cookie in _cookies_of(headers):
+            visitor = self._visitors.get(hash_token(cookie))
+            if visitor is not None and hmac.compare_digest(visitor.token.encode(), given):
+                return visitor
+        return None
 
     def _is_code(self, secret: str) -> bool:
         """Whether it is the code of the printed link, unused and in time."""
@@ -142,8 +151,8 @@ def _cookie_field(headers: Mapping[str, str], value: str) -> Field:
     return b"set-cookie", text.encode("ascii")
 
 
-def _cookie_of(headers: Mapping[str, str]) -> str:
-    """Ours, whatever cookies other servers of this machine have left in the browser."""
+def _cookies_of(headers: Mapping[str, str]) -> Iterator[str]:
+    """Those with our name: another server of this machine may have left one that the browser sends before ours."""
     own = f"{_cookie_name(headers)}="
     parts = (part.strip() for part in headers.get("cookie", "").split(";"))
-    return next((part.removeprefix(own) for part in parts if part.startswith(own)), "")
+    return (part.removeprefix(own) for part in parts if part.startswith(own))
