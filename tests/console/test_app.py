@@ -250,7 +250,7 @@ async def test_a_body_that_is_none_is_answered_with_what_is_wrong(body: bytes, t
         assert (await page.ask("api/search", body, method="POST", origin=ORIGIN)).status == 400
 
 
-@pytest.mark.requirement("F9")
+@pytest.mark.requirement("F10")
 async def test_nobody_who_is_not_known_has_a_long_body_kept(tmp_path: Path):
     async with console_page(directory=tmp_path, signed_in=False) as page:
         for path in ("/console/", "/console/api/sign-in", "/health"):
