@@ -405,6 +405,12 @@ CLIENT_NAME_MAX_CHARS = 64
 """Characters of a tool's name that model APIs take, the client's prefix included."""
 
 # The console
+ANNEX_CONNECTIONS = 64
+"""Connections at once to the console on an address of its own: descriptors are for clients and servers."""
+CONSOLE_BODY_MAX_BYTES = 64 * 1024
+"""Body of a request to the console: the longest question is a few thousand characters."""
+CONSOLE_CODE_S = 3_600.0
+"""Seconds that the printed link may wait to be opened: a terminal remembers it for longer."""
 CONSOLE_SESSIONS = 32
 """People signed in at once; the longest ago one is signed out for a new one."""
 CONSOLE_SESSION_S = 43_200.0

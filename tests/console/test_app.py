@@ -1,5 +1,6 @@
 """The console's door: who gets in, what a browser is told, and what is never there."""
 
+import asyncio
 from pathlib import Path
 
 import msgspec
@@ -8,7 +9,7 @@ from tests.console.consoles import HOST, ORIGIN, console_page
 from tests.gateway.http_clients import Answer, client_of
 
 from toolcrib.console import values
-from toolcrib.limits import AUTH_FAILURES_PER_MINUTE
+from toolcrib.limits import AUTH_FAILURES_PER_MINUTE, CONSOLE_BODY_MAX_BYTES, CONSOLE_CODE_S, SSE_PING_S
 
 PATHS = ["", "console.js", "nothing", "api/overview", "api/sign-in", "api/activity", "api/nothing"]
 API = [("GET", "overview"), ("GET", "approvals"), ("GET", "health"), ("GET", "activity"), ("POST", "search"),
@@ -20,11 +21,11 @@ API = [("GET", "overview"), ("GET", "approvals"), ("GET", "health"), ("GET", "ac
 async def test_another_host_or_origin_is_refused_on_every_path_before_anything_else(path: str, tmp_path: Path):
     async with console_page(directory=tmp_path) as page:
         for app in (page.app, page.apart):
-            for host in ("evil.example", "localhost.evil", "127.0.0.1.evil", ""):
+            for host in ("evil.example", "localhost.evil", "127.0.0.1.evil", "[::1].evil", ""):
                 async with client_of(app) as client:
                     client.send("GET", f"/console/{path}", host=host)
                     assert (await client.answer()).status == 421
-            for origin in ("http://evil.example", "null"):
+            for origin in ("http://evil.example", "null", "http://[::1", "http://[::1]evil", "http://127.0.0.1:x"):
                 async with client_of(app) as client:
                     client.send("GET", f"/console/{path}", host=HOST, origin=origin)
                     assert (await client.answer()).status == 403
@@ -68,7 +69,7 @@ async def test_a_change_says_where_it_is_from_and_is_json(tmp_path: Path):
 
 async def test_cookies_of_other_servers_of_this_machine_do_not_hide_ours(tmp_path: Path):
     async with console_page(directory=tmp_path) as page:
-        for others in ("a(b=c; =; [x]=1", "expires=1", 'a="b; c', "toolcrib-console-9=z"):
+        for others in ("a(b=c; =; [x]=1", "expires=1", 'a="b; c', "toolcrib-console-9=z", "toolcrib-console-8765=z"):
             assert (await page.ask("api/overview", cookie=f"{others}; {page.cookie}; d")).status == 200
 
 
@@ -130,6 +131,16 @@ async def test_the_printed_link_works_once_and_signing_out_ends_it(tmp_path: Pat
         assert (await page.ask("api/overview")).status == 401
 
 
+async def test_the_printed_link_waits_for_an_hour(tmp_path: Path):
+    now = 0.0
+    async with console_page(directory=tmp_path, signed_in=False) as page:
+        page.console.entry._clock = lambda: now
+        early, now = page.console.entry.make_code(), CONSOLE_CODE_S - 1
+        assert (await page.sign_in(early)).status == 200
+        late, now = page.console.entry.make_code(), now + CONSOLE_CODE_S
+        assert (await page.sign_in(late)).status == 401
+
+
 @pytest.mark.requirement("G3", "J12")
 async def test_a_revoked_token_ends_what_was_signed_in_with_it(tmp_path: Path):
     async with console_page(directory=tmp_path, signed_in=False) as page:
@@ -181,7 +192,7 @@ async def test_every_answer_forbids_the_browser_what_the_page_does_not_need(path
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
         assert "access-control-allow-origin" not in headers
-        assert "no-" in headers["cache-control"]
+        assert "no-store" in headers["cache-control"]
 
 
 @pytest.mark.requirement("F11")
@@ -237,6 +248,44 @@ async def test_no_field_says_how_a_server_is_started(tmp_path: Path):
 async def test_a_body_that_is_none_is_answered_with_what_is_wrong(body: bytes, tmp_path: Path):
     async with console_page(directory=tmp_path) as page:
         assert (await page.ask("api/search", body, method="POST", origin=ORIGIN)).status == 400
+
+
+@pytest.mark.requirement("F10")
+async def test_nobody_who_is_not_known_has_a_long_body_kept(tmp_path: Path):
+    async with console_page(directory=tmp_path, signed_in=False) as page:
+        for path in ("/console/", "/console/api/sign-in", "/health"):
+            for field, status in (
+                (f"content-length: {CONSOLE_BODY_MAX_BYTES + 1}", 413),
+                ("transfer-encoding: chunked", 411),
+            ):
+                async with client_of(page.app) as client:
+                    request = f"POST {path} HTTP/1.1\r\nhost: {HOST}\r\n{field}\r\n\r\n".encode()
+                    client.feed(request + (b"0\r\n\r\n" if status == 411 else b""))
+                    assert (await client.answer()).status == status
+
+
+async def test_an_answer_that_takes_long_is_still_one_whole_answer(tmp_path: Path):
+    async with console_page(directory=tmp_path) as page, client_of(page.app) as client:
+        may_go_on = asyncio.Event()
+
+        async def slow(*_: object) -> str:
+            await may_go_on.wait()
+            return "done"
+
+        page.console._answers = {"tokens": {"GET": slow}}
+        client.send("GET", "/console/api/tokens", cookie=page.cookie, x_toolcrib_console=page.token)
+        client.connection.tick(asyncio.get_running_loop().time() + SSE_PING_S + 1)
+        assert client.wire.data == b""
+        may_go_on.set()
+        answer = await client.answer()
+        assert (answer.status, answer.json) == (200, "done")
+
+
+@pytest.mark.requirement("I3")
+async def test_a_refusal_is_as_safe_to_show_as_an_answer(tmp_path: Path):
+    async with console_page(directory=tmp_path) as page:
+        answer = await page.ask("api/search", {"query": "x", "profile": "a\u202eb"})
+        assert "a‹U+202E›b" in answer.json["error"]
 
 
 async def test_a_fault_of_the_console_is_its_own_and_is_logged(

@@ -7,9 +7,10 @@ import pytest
 from tests.console.consoles import SEARCHING, Page, console_page
 from tests.console.test_views import TOOLS, call
 from tests.factories import bridged
-from tests.fakes.memory_upstream import MemoryServer
+from tests.fakes.memory_upstream import MemoryServer, eventually
 from tests.gateway.http_clients import Answer, HttpClient, client_of
 
+from toolcrib.activity import Event
 from toolcrib.limits import CONSOLE_BACKLOG, CONSOLE_BEAT_NOTES, CONSOLE_STREAMS
 from toolcrib.settings import ActivitySettings, Settings
 
@@ -104,6 +105,18 @@ async def test_only_so_many_watch_and_who_leaves_makes_room(tmp_path: Path):
             await client.leave()
 
 
+async def test_of_arguments_with_very_many_parts_a_page_gets_the_outermost(tmp_path: Path):
+    source = MemoryServer(TOOLS).source("git")
+    async with console_page(source, directory=tmp_path) as page, client_of(page.app) as client:
+        inner = {f"key{number}": {"a": {"b": 1}, "c": "d"} for number in range(50)}
+        await call(page, "git__create_issue", text="x", few=inner["key1"])
+        await call(page, "git__create_issue", text="x", many=inner, more=inner)
+        watch(page, client)
+        shapes = [event["arguments"] for event in seen(client)[0]["events"] if "arguments" in event]
+        assert shapes[0] == {"text": "string(1)", "few": {"a": {"b": "integer"}, "c": "string(1)"}}
+        assert shapes[-1] == {"text": "string(1)", "many": "object(50)", "more": "object(50)"}
+
+
 @pytest.mark.requirement("X27")
 async def test_of_a_storm_the_last_calls_are_shown_and_the_others_counted(tmp_path: Path):
     source = MemoryServer(TOOLS).source("git")
@@ -138,6 +151,49 @@ async def test_a_stream_ends_with_the_sign_in_that_opened_it(tmp_path: Path):
         page.console.feed.beat()
         assert page.console.feed.watching == 0
         assert client.wire.data.endswith(b"0\r\n\r\n")
+
+
+@pytest.mark.requirement("J12")
+async def test_signing_out_ends_the_streams_of_every_tab(tmp_path: Path):
+    async with console_page(directory=tmp_path) as page, client_of(page.app) as client:
+        watch(page, client)
+        await page.ask("api/sign-out", {})
+        page.console.feed.beat()
+        assert page.console.feed.watching == 0
+        assert client.wire.data.endswith(b"0\r\n\r\n")
+
+
+@pytest.mark.requirement("G3", "J12")
+async def test_a_file_of_tokens_that_cannot_be_trusted_ends_its_streams_and_no_others(tmp_path: Path):
+    async with (
+        console_page(directory=tmp_path) as page,
+        client_of(page.app) as by_link,
+        client_of(page.app) as by_token,
+    ):
+        watch(page, by_link)
+        assert page.door.tokens is not None
+        secret, _ = page.door.tokens.create("olga", profile="default", days=1, role="console")
+        await page.sign_in(secret)
+        watch(page, by_token)
+        page.door.tokens.path.write_bytes(b"no tokens")
+        page.console.feed.beat()
+        assert page.console.feed.watching == 1
+        assert by_token.wire.data.endswith(b"0\r\n\r\n")
+
+
+async def test_an_event_that_cannot_be_shown_does_not_end_the_feed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr("toolcrib.console.feed.CONSOLE_BEAT_S", 0.0)
+    source = MemoryServer(TOOLS).source("git")
+    async with console_page(source, directory=tmp_path) as page, client_of(page.app) as client:
+        watch(page, client)
+        page.gateway.crib.activity.record(Event(stage="search", detail=2**70))
+        await eventually(lambda: "the feed left something out" in caplog.text)
+        await call(page, "git__create_issue")
+        while len(seen(client)) < 2:
+            client.wire.news.clear()
+            await client.wire.news.wait()
 
 
 @pytest.mark.requirement("K12")

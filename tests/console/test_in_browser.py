@@ -164,6 +164,16 @@ async def test_a_person_watches_searches_counts_allows_and_looks_after_servers(t
         await tab.until("document.querySelector('.sign-in')")
         await tab.open(f"{address}#search")
         await tab.until("document.querySelector('.sign-in')")
+
+        code = page.console.entry.make_code()
+        await tab.run(f"location.hash = '{code}'")
+        await tab.until("document.querySelector('nav:not([hidden])')")
+        assert await tab.run("location.href") == address, "a link that is opened in an open page is used, too"
+        await tab.run(f"location.hash = '{code}'")
+        await tab.until("document.body.innerText.includes('This signs nobody in')")
+        assert await tab.run("!document.querySelector('.sign-in')"), "whoever is signed in stays so"
+        page.console.feed.close()
+        await tab.until("document.querySelectorAll('.row').length >= 4")
         assert [item for item in tab.said if item["event"] != "Log.entryAdded"] == []
 
 

@@ -1,7 +1,9 @@
 """The five views: each shows what the gateway really knows, and what is decided there counts at the same desk."""
 
 import asyncio
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +14,10 @@ from tests.gateway.http_clients import client_of
 from tests.gateway.test_http import modern
 
 from toolcrib.audit.report import build_report, report_json
+from toolcrib.errors import SourceUnavailable
 from toolcrib.settings import ActivitySettings, ServerSettings, Settings
+from toolcrib.sources.link import Link
+from toolcrib.sources.mcp_source import McpSource
 
 TOOLS = [tool("create_issue", "Opens an issue in a repository."), tool("delete_repo", "Deletes a repository for good.")]
 
@@ -52,6 +57,21 @@ async def test_a_search_sees_what_its_profile_sees(tmp_path: Path):
     async with console_page(MemoryServer(TOOLS).source("git"), directory=tmp_path) as page:
         found = (await page.ask("api/search", {"query": "open an issue", "profile": "none"})).json
         assert (found["matches"], found["total_available"]) == ([], 0)
+
+
+async def test_calls_do_not_wait_for_the_index_of_the_first_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async with console_page(MemoryServer(TOOLS).source("git"), directory=tmp_path) as page:
+        discovery, threads = page.gateway.crib.discovery, list[bool]()
+        retriever = discovery._require_retriever()
+        made = retriever.index
+
+        def index(*given: Any) -> Any:
+            threads.append(threading.current_thread() is threading.main_thread())
+            return made(*given)
+
+        monkeypatch.setattr(discovery, "_retriever", SimpleNamespace(index=index))
+        assert (await page.ask("api/search", {"query": "open an issue"})).status == 200
+        assert threads == [False]
 
 
 @pytest.mark.requirement("X27", "X7")
@@ -149,6 +169,48 @@ async def test_what_a_server_was_given_is_hidden_in_what_it_says_of_its_failure(
         answer = await page.ask("api/health")
         assert b"canary" not in answer.body
         assert answer.json[0]["reason"] == "***, ***, ***, *** and ‹U+001B›[31m‹U+202E›red‹U+200B›"
+        found = await page.ask("api/search", {"query": "echo"})
+        assert found.json["matches"][0]["unavailable"].startswith("***, ***")
+        assert b"canary" not in found.body
+
+
+@pytest.mark.requirement("J1")
+async def test_what_a_server_was_given_is_hidden_in_the_token_picture_too(tmp_path: Path):
+    settings = Settings(
+        tools=SEARCHING, mcpServers={"one": ServerSettings(command="x", env={"A": "canary-in-a-variable"})}
+    )
+
+    async def connect(*_: object) -> Link:
+        raise SourceUnavailable("it ended: canary-in-a-variable is no key")
+
+    source = McpSource("one", connect)
+    async with console_page(source, directory=tmp_path, settings=settings) as page:
+        answer = await page.ask("api/tokens", {})
+        assert answer.json["servers"][0]["error"] == "it ended: *** is no key"
+
+
+async def test_somebody_who_does_not_wait_for_the_token_picture_starts_no_second_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    began, may_end = threading.Semaphore(0), threading.Event()
+
+    def figures(*_: object) -> dict[str, str]:
+        began.release()
+        may_end.wait(30)
+        return {"made": "once"}
+
+    monkeypatch.setattr("toolcrib.console.picture._figures", figures)
+    async with console_page(directory=tmp_path) as page:
+        for _ in range(3):
+            impatient = asyncio.ensure_future(page.console._picture.show(1_000))
+            await asyncio.sleep(0)
+            impatient.cancel()
+            await asyncio.gather(impatient, return_exceptions=True)
+        patient = asyncio.ensure_future(page.console._picture.show(1_000))
+        await asyncio.to_thread(began.acquire)
+        may_end.set()
+        assert await patient == {"made": "once"}
+        assert not began.acquire(blocking=False)
 
 
 @pytest.mark.requirement("I3")

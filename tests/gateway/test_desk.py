@@ -112,3 +112,9 @@ def test_broken_files_are_no_agreement(tmp_path: Path) -> None:
     path.write_text("{", encoding="utf-8")
     assert not desk.take(request.binding)
     assert [item.id for item in desk.waiting()] == [path.stem]
+
+
+@pytest.mark.requirement("B4", "X22")
+def test_a_client_cannot_make_two_calls_that_share_an_id(tmp_path: Path):
+    # Of 32 bits, some 80,000 tries are enough for a harmless call and another one that it stands for.
+    assert len(ApprovalDesk(tmp_path / "desk").ask(asked(repo="a")).id) * 4 >= 128

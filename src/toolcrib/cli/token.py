@@ -1,4 +1,4 @@
-"""`toolcrib token`: makes, lists and revokes the tokens that clients of the HTTP gateway need."""
+"""`toolcrib token`: makes, lists and revokes the tokens that clients of the HTTP gateway and its console need."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +19,9 @@ File = Annotated[
 def build_app() -> typer.Typer:
     """The three commands."""
     app = typer.Typer(
-        help="Tokens of the HTTP gateway's clients.", no_args_is_help=True, pretty_exceptions_enable=False
+        help="Tokens of the HTTP gateway's clients, and of the console.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
     )
     app.command("create", short_help="Make a token, and show it this once.")(create)
     app.command("list", short_help="The tokens, without their secrets.")(list_tokens)

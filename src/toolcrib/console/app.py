@@ -23,11 +23,13 @@ from toolcrib.console.values import Decision, SearchQuestion, Signed, SignIn, To
 from toolcrib.console.views import Views
 from toolcrib.errors import CallError, ConfigError
 from toolcrib.gateway.auth import default_path
-from toolcrib.gateway.door import Door
+from toolcrib.gateway.door import Door, require_small_body
 from toolcrib.gateway.http_connections import Take
 from toolcrib.gateway.http_replies import Reply
 from toolcrib.gateway.http_wire import Field, Head, Refused
 from toolcrib.gateway.server import Gateway
+from toolcrib.intake.findings import make_visible
+from toolcrib.limits import CONSOLE_BODY_MAX_BYTES, CONSOLE_CODE_S
 
 logger = logging.getLogger("toolcrib.console")
 
@@ -72,7 +74,7 @@ class Console:
         self._door = door
         self._tell = tell
         self._views = Views(gateway, shades)
-        self._picture = TokenPicture(gateway.crib)
+        self._picture = TokenPicture(gateway.crib, shades)
         self._files = _read_files()
         self._answers: Mapping[str, Mapping[str, Answer]] = {
             "overview": {"GET": lambda visitor, body: self._views.overview(visitor.name)},
@@ -94,7 +96,10 @@ class Console:
         logger.info("the console is at %s", address)
         if self._tell is not None:
             code = self.entry.make_code()
-            self._tell(f"Open this link to be signed in to the console; it works once:\n  {address}#{code}\n")
+            within = f"{CONSOLE_CODE_S / 60:.0f} minutes"
+            self._tell(
+                f"Open this link to be signed in to the console; it works once, within {within}:\n  {address}#{code}\n"
+            )
             return
         tokens = self._door.tokens
         if tokens is not None and not any(entry.role == "console" for entry in tokens.read()):
@@ -115,6 +120,7 @@ class Console:
     # Inside
 
     def _open(self, head: Head) -> Take:
+        require_small_body(head, CONSOLE_BODY_MAX_BYTES)
         if not head.path.startswith(_API):
             return self._open_file(head)
         require_own_page(head)
@@ -125,7 +131,7 @@ class Console:
         visitor = self.entry.require(head)
         if name == "sign-out":
             _require_method(head, ("POST",))
-            return partial(self._sign_out, head)
+            return partial(self._sign_out, head, visitor)
         if name == "activity":
             _require_method(head, ("GET",))
             return partial(self._watch, visitor)
@@ -152,16 +158,14 @@ class Console:
         visitor, cookie = self.entry.sign_in(head, _read(body, SignIn).secret)
         reply.send(200, encode(Signed(token=visitor.token, name=visitor.name)), (*HEADERS, cookie))
 
-    def _sign_out(self, head: Head, body: bytes, reply: Reply) -> None:
-        reply.send(200, b"{}", (*HEADERS, self.entry.sign_out(head)))
+    def _sign_out(self, head: Head, visitor: Visitor, body: bytes, reply: Reply) -> None:
+        reply.send(200, b"{}", (*HEADERS, self.entry.sign_out(head, visitor)))
 
     def _watch(self, visitor: Visitor, body: bytes, reply: Reply) -> None:
-        # A stream says for itself that it is not to be kept.
-        fields = [field for field in HEADERS if field[0] != b"cache-control"]
-        self.feed.join(reply, fields, partial(self.entry.is_valid, visitor))
+        self.feed.join(reply, HEADERS, partial(self.entry.is_valid, visitor))
 
     def _answer(self, answer: Answer, visitor: Visitor, body: bytes, reply: Reply) -> None:
-        reply.task = reply.loop.create_task(_send(reply, partial(answer, visitor, body)))
+        reply.run_whole(_send(reply, partial(answer, visitor, body)))
 
 
 def _guarded(take: Take, body: bytes, reply: Reply) -> None:
@@ -205,8 +209,8 @@ def _require_method(head: Head, allowed: tuple[str, ...]) -> None:
 
 
 def _dressed(error: Refused) -> Refused:
-    """A refusal with the headers of the console."""
-    return Refused(error.status, str(error), (*error.headers, *HEADERS))
+    """A refusal with the headers of the console, safe to show."""
+    return Refused(error.status, make_visible(str(error)), (*error.headers, *HEADERS))
 
 
 def _read_files() -> Mapping[str, tuple[bytes, bytes]]:

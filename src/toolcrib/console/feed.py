@@ -5,6 +5,7 @@ written once for all. A page that does not read is cut off (F10), and so is one 
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 
 from toolcrib.activity import Activity, Event
@@ -18,6 +19,8 @@ from toolcrib.limits import (
     CONSOLE_RECENT_NOTES,
     CONSOLE_STREAMS,
 )
+
+logger = logging.getLogger("toolcrib.console")
 
 
 class LiveFeed:
@@ -42,10 +45,11 @@ class LiveFeed:
         if len(self._streams) >= CONSOLE_STREAMS:
             raise Refused(503, f"{CONSOLE_STREAMS} pages watch already: close one.")
         recent = self._activity.news(0, most=CONSOLE_RECENT_NOTES)
+        message = self._message(recent.events, 0)
         self._position = recent.position
         self._streams[reply] = may_watch
         reply.begin_stream(fields)
-        reply.push(self._message(recent.events, 0))
+        reply.push(message)
         if self._beating is None:
             self._beating = reply.loop.call_later(CONSOLE_BEAT_S, self._beat_on, reply.loop)
 
@@ -81,7 +85,10 @@ class LiveFeed:
 
     def _beat_on(self, loop: asyncio.AbstractEventLoop) -> None:
         self._beating = None
-        self.beat()
+        try:
+            self.beat()
+        except Exception:  # one event that cannot be shown does not end the feed
+            logger.exception("the feed left something out")
         if self._streams:
             self._beating = loop.call_later(CONSOLE_BEAT_S, self._beat_on, loop)
 

@@ -4,41 +4,50 @@ It is made beside the event loop, from lists that no longer change, and kept unt
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from toolcrib.audit.report import Failure, Listed, build_report, report_json
+from toolcrib.console.showing import Shades
 from toolcrib.crib import Crib
 from toolcrib.definitions import JsonObject, Toolset
 from toolcrib.settings import RerankerSettings, Settings
 
 
 class TokenPicture:
-    """Makes the picture, one at a time."""
+    """Makes the picture, one at a time: whoever goes away leaves the one that is being made to the next."""
 
-    def __init__(self, crib: Crib) -> None:
+    def __init__(self, crib: Crib, shades: Shades) -> None:
         self._crib = crib
+        self._shades = shades
         self._settings = _for_figures(crib.settings)
         self._made: tuple[tuple[int, int], JsonObject] | None = None
-        self._making = asyncio.Lock()
+        self._making: asyncio.Task[None] | None = None
 
     async def show(self, context: int) -> JsonObject:
         """The figures for a window of so many tokens, with the keys of `audit --json`."""
-        async with self._making:
-            toolsets = self._crib.inventory.toolsets
-            key = (self._crib.generation, context)
-            if self._made is None or self._made[0] != key:
-                self._made = (key, await asyncio.to_thread(_figures, toolsets, context, self._settings))
-            return self._made[1]
+        while self._made is None or self._made[0] != (self._crib.generation, context):
+            if self._making is None:
+                self._making = asyncio.get_running_loop().create_task(self._make(context))
+            await asyncio.shield(self._making)
+        return self._made[1]
+
+    async def _make(self, context: int) -> None:
+        toolsets, key = self._crib.inventory.toolsets, (self._crib.generation, context)
+        try:
+            listed = {toolset.name.removeprefix("mcp-"): self._listed(toolset) for toolset in toolsets}
+            self._made = (key, await asyncio.to_thread(_figures, listed, context, self._settings))
+        finally:
+            self._making = None
+
+    def _listed(self, toolset: Toolset) -> Listed:
+        if toolset.unavailable is not None and not toolset.tools:
+            return Failure(reason=self._shades.text(toolset.unavailable))
+        return [tool.definition for tool in toolset.tools]
 
 
-def _figures(toolsets: Sequence[Toolset], context: int, settings: Settings) -> JsonObject:
-    listed: dict[str, Listed] = {}
-    for toolset in toolsets:
-        unknown = toolset.unavailable is not None and not toolset.tools
-        definitions = [tool.definition for tool in toolset.tools]
-        listed[toolset.name.removeprefix("mcp-")] = Failure(reason=f"{toolset.unavailable}") if unknown else definitions
+def _figures(listed: Mapping[str, Listed], context: int, settings: Settings) -> JsonObject:
     return report_json(build_report(listed, context=context, settings=settings))
 
 

@@ -19,6 +19,8 @@ from toolcrib.sources.servers import resolve
 
 _SECRET_MIN_CHARS = 4
 """Shorter values are no secrets, and would hide half of a sentence."""
+_SHAPE_PARTS = 200
+"""Keys of a shape that is shown as it is."""
 
 
 def encode(value: object) -> bytes:
@@ -45,19 +47,38 @@ class Shades:
         self._all = frozenset[str]().union(*self._secrets.values())
         self._shapes = settings.activity.arguments == "shapes"
 
-    def text(self, text: str | None, server: str) -> str | None:
-        """What a server said, without what only it should know."""
-        return None if text is None else hide(text, self._secrets.get(server, ()))
+    def text(self, text: str, server: str | None = None) -> str:
+        """What a server said, without what only it should know; of any server if it is not said of which."""
+        return hide(text, self._all if server is None else self._secrets.get(server, ()))
 
     def event(self, event: Event) -> JsonObject:
         """An event of the feed; the arguments are shapes whatever the file of the feed holds."""
         shown = event.as_json()
         arguments: Json = shown.get("arguments")
-        if not self._shapes and arguments is not None:
-            shown["arguments"] = shape_of(arguments)
+        if arguments is not None:
+            shape = arguments if self._shapes else shape_of(arguments)
+            shown["arguments"] = _brief(shape)
         if event.reason is not None:
-            shown["reason"] = hide(event.reason, self._all)
+            shown["reason"] = self.text(event.reason)
         return shown
+
+
+def _brief(shape: Json) -> Json:
+    """A shape that a page can hold hundreds of: of one with many parts, the outermost."""
+    if not isinstance(shape, dict) or _has_at_most(_SHAPE_PARTS, shape):
+        return shape
+    return {key: f"object({len(value)})" if isinstance(value, dict) else value for key, value in shape.items()}
+
+
+def _has_at_most(most: int, shape: Mapping[str, Json]) -> bool:
+    waiting = [shape]
+    while waiting:
+        part = waiting.pop()
+        most -= len(part)
+        if most < 0:
+            return False
+        waiting += [value for value in part.values() if isinstance(value, dict)]
+    return True
 
 
 def _secrets_of(entry: ServerSettings) -> Iterable[str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from toolcrib.definitions import Json, JsonObject
+from toolcrib.definitions import Json
 from toolcrib.limits import CLIENT_WINDOW_TOKENS
 
 Text = Annotated[str, Meta(max_length=4_096)]
@@ -72,7 +72,7 @@ class SearchView(Struct, frozen=True, kw_only=True):
     query: str
     profile: str
     total_available: Json
-    matches: tuple[JsonObject, ...]
+    matches: tuple[Json, ...]
     abstained: bool
     doubtful: bool
     confidence: float

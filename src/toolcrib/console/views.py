@@ -17,6 +17,7 @@ from toolcrib.console.values import (
     ServerView,
     WaitingView,
 )
+from toolcrib.definitions import Json
 from toolcrib.explaining import explained, find_reasons
 from toolcrib.gateway.desk import Waiting
 from toolcrib.gateway.http_wire import Refused
@@ -54,19 +55,23 @@ class Views:
         """What a client with this profile would find, and why. Raises `CallError`, `ConfigError`."""
         crib = self._gateway.crib
         session = open_session(crib, self._gateway.profiles.principal("console", question.profile))
+        catalog = session.catalog
+        # An index takes its time: calls do not wait for the first search.
+        await asyncio.to_thread(crib.discovery.prepare, catalog)
         ask = partial(session.search, question.query, limit=question.limit)
         began = time.perf_counter()
         # An endpoint may take its whole budget, and reasons their time: calls do not wait with them.
         slow = crib.settings.tools.tool_search.reranker.enabled
         answer = await asyncio.to_thread(ask) if slow else ask()
         ms = (time.perf_counter() - began) * 1000
-        ranking = await asyncio.to_thread(find_reasons, crib, session.catalog, question.query, answer)
+        ranking = await asyncio.to_thread(find_reasons, crib, catalog, question.query, answer)
         found = explained(question.query, answer, ranking)
+        body = {key: self._shaded(value) for key, value in answer.body.items()}
         return SearchView(
             query=question.query,
             profile=question.profile,
             total_available=answer.body["total_available"],
-            matches=found.matches,
+            matches=tuple(self._shaded(match) for match in found.matches),
             abstained=answer.abstained,
             doubtful=answer.doubtful,
             confidence=found.confidence,
@@ -74,7 +79,7 @@ class Views:
             retrieval=answer.mode,
             tokens=answer.tokens,
             ms=round(ms, 3),
-            answer=orjson.dumps(answer.body).decode(),
+            answer=orjson.dumps(body).decode(),
         )
 
     def approvals(self) -> tuple[WaitingView, ...]:
@@ -118,17 +123,29 @@ class Views:
             kind="http" if launch is not None and launch.url else "program",
             start=server.options.start,
             state=health.state,
-            reason=self._shades.text(health.reason, server.server),
+            reason=self._said(health.reason, server),
             since_s=round(health.since_s, 1),
             tools=len(toolset.tools),
             left_out=len(toolset.skipped),
             held_back=held_back,
             restarts=health.restarts,
-            failure=self._shades.text(health.failure, server.server),
+            failure=self._said(health.failure, server),
             failure_s=None if health.failure_s is None else round(health.failure_s, 1),
             protocol=peer.version if peer is not None else None,
             garbage=server.garbage,
         )
+
+    def _said(self, text: str | None, server: McpSource) -> str | None:
+        return None if text is None else self._shades.text(text, server.server)
+
+    def _shaded(self, value: Json) -> Json:
+        """Hits without what the servers of some should keep to themselves, in the reason why they are down."""
+        if isinstance(value, list):
+            return [self._shaded(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        reason = value.get("unavailable")
+        return {**value, "unavailable": self._shades.text(reason)} if isinstance(reason, str) else value
 
     def _waiting(self, item: Waiting) -> WaitingView:
         return WaitingView(

@@ -13,6 +13,7 @@ from toolcrib.gateway.http_connections import HttpServer, Take
 from toolcrib.gateway.http_wire import Head, Refused
 from toolcrib.gateway.listening import listen_on, url_of
 from toolcrib.gateway.server import Gateway
+from toolcrib.limits import ANNEX_CONNECTIONS
 
 
 class Annex(Protocol):
@@ -57,10 +58,10 @@ class AnnexApp:
 async def served_apart(annex: Annex, door: Door, address: str) -> AsyncGenerator[None]:
     """Serves an annex on an address of its own. Raises `ConfigError`."""
     listening = listen_on(address)
-    server = HttpServer(AnnexApp(annex, door))
+    server = HttpServer(AnnexApp(annex, door), most=ANNEX_CONNECTIONS)
     await server.listen(listening)
-    annex.welcome(url_of(listening))
     try:
+        annex.welcome(url_of(listening))
         yield
     finally:
         annex.close()

@@ -29,6 +29,8 @@ _ASKED = ".asked"
 _GRANTED = ".granted"
 _FILE_MAX_BYTES = 65_536
 _ARGUMENTS_SHOWN_CHARS = 2_000
+_ID_DIGITS = 32
+"""Two calls with the same id are out of reach at 128 bits."""
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -178,5 +180,9 @@ class ApprovalDesk:
 
 
 def _id_of(binding: str) -> str:
-    """Short enough to type. It is no secret: whoever can write the directory can agree."""
-    return hashlib.sha256(binding.encode()).hexdigest()[:8]
+    """Names one call and no other: whoever agrees to an id agrees to what was shown with it.
+
+    A client chooses arguments, so of a short one it could make two calls that share it. It is no secret: whoever can
+    write the directory can agree.
+    """
+    return hashlib.sha256(binding.encode()).hexdigest()[:_ID_DIGITS]

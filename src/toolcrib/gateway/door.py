@@ -29,9 +29,7 @@ class Door:
         origin = headers.get("origin")
         if origin is None:
             return
-        parts = urlsplit(origin.lower())
-        local = parts.scheme in ("http", "https") and host_of(parts.netloc) in _LOOPBACK and not parts.path
-        if not local and origin.lower().rstrip("/") not in self._origins:
+        if not _is_local(origin.lower()) and origin.lower().rstrip("/") not in self._origins:
             raise Refused(403, "Pages of this origin may not talk to the gateway: add it to `gateway.origins`.")
 
     def require_token(self, head: Head, role: Role) -> TokenEntry:
@@ -65,8 +63,25 @@ class Door:
         self._failures.note(address)
 
 
+def _is_local(origin: str) -> bool:
+    """Whether a page is of this machine."""
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and host_of(parts.netloc) in _LOOPBACK and not parts.path
+
+
 def _blocked() -> Refused:
     return Refused(429, "Too many wrong tokens; wait a minute.", [(b"retry-after", b"60")])
+
+
+def require_small_body(head: Head, most: int) -> None:
+    """Before anybody is known, nobody's long body is kept. Raises `Refused`."""
+    if "transfer-encoding" in head.headers:
+        raise Refused(411, "Say how long the body is: the header Content-Length is missing.")
+    if int(head.headers.get("content-length") or 0) > most:
+        raise Refused(413, f"A body has at most {most} bytes here.")
 
 
 @lru_cache(maxsize=64)
@@ -75,6 +90,8 @@ def host_of(value: str) -> str:
     if any(char in value for char in "/?#@\\ ,") or not value.isascii():
         return ""
     if value.startswith("["):
-        return value[1:].partition("]")[0]
-    name, _, port = value.partition(":")
-    return name.lower() if not port or port.isdigit() else ""
+        name, _, rest = value[1:].partition("]")
+        colon, port = rest[:1], rest[1:]
+    else:
+        name, colon, port = value.partition(":")
+    return name.lower() if colon in ("", ":") and (not port or port.isdigit()) else ""

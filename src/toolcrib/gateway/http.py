@@ -26,7 +26,7 @@ from toolcrib.gateway.annex import Annex
 from toolcrib.gateway.auth import TokenFile
 from toolcrib.gateway.calls import CALL, read_request
 from toolcrib.gateway.changes import ChangeFeed
-from toolcrib.gateway.door import Door
+from toolcrib.gateway.door import Door, require_small_body
 from toolcrib.gateway.envelope import require_envelope
 from toolcrib.gateway.http_connections import HttpServer, Take
 from toolcrib.gateway.http_replies import STATUS, Reply
@@ -95,6 +95,7 @@ class HttpApp:
             return partial(self._post, head, self._require_principal(head))
         self.door.require_host(head.headers)
         if head.path == "/health":
+            require_small_body(head, 0)
             return _healthy
         if self._annex is not None and head.path.startswith(self._annex.prefix):
             return self._annex.open(head)
@@ -448,9 +449,9 @@ async def serve_http(
     server = HttpServer(app)
     await server.listen(listening)
     logger.info("listening on %s%s", url_of(listening), ENDPOINT)
-    if annex is not None:
-        annex.welcome(url_of(listening))
     try:
+        if annex is not None:
+            annex.welcome(url_of(listening))
         await stop.wait()
     finally:
         app.sessions.close()

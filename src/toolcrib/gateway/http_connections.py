@@ -56,10 +56,10 @@ def connections_room() -> int:
 class HttpServer:
     """All connections of one application."""
 
-    def __init__(self, app: Application) -> None:
+    def __init__(self, app: Application, *, most: int = CONNECTIONS_MAX) -> None:
         self.app = app
         self.writer = ResponseWriter()
-        self.room = connections_room()
+        self.room = min(most, connections_room())
         self.connections: set[Connection] = set()
         self._listening: asyncio.Server | None = None
         self._ticking: asyncio.TimerHandle | None = None

@@ -98,6 +98,8 @@ class Reply:
         self._chunked = chunked
         self._bodiless = bodiless
         self._streaming = False
+        self._whole = False
+        """Whether the response comes as a whole, however long it takes."""
         self._waiting: list[bytes] = []
         self._written_at = now
 
@@ -129,6 +131,11 @@ class Reply:
         """Runs the work and answers with its result; it is cancelled if the client goes away."""
         self._work = work
         self.task = self.loop.create_task(self._answer(work, identifier, statuses or {}))
+
+    def run_whole(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs work that sends a whole response itself: nothing is said before it, however long it takes."""
+        self._whole = True
+        self.task = self.loop.create_task(work)
 
     def conclude(self, status: int, body: bytes) -> None:
         """Sends the answer: as a whole response, or as the last event of a stream."""
@@ -217,7 +224,7 @@ class Reply:
 
     def tick(self, now: float) -> None:
         """Says something after a long silence, so that no proxy takes the connection for dead."""
-        if not self.closed and now - self._written_at >= SSE_PING_S:
+        if not self.closed and not self._whole and now - self._written_at >= SSE_PING_S:
             self._written_at = now
             self.begin_stream()
             if not self._line.is_full:

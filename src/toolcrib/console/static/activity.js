@@ -55,9 +55,20 @@ export function show(main, { signal, tell }) {
     call.changed = true;
   }
 
-  function draw() {
-    if (paused) return;
+  /** Lets the oldest calls go; while somebody reads, none that is shown. */
+  function trim() {
+    const most = paused ? 2 * ROWS : ROWS;
     for (const [key, call] of calls) {
+      if (calls.size <= most) return;
+      if (paused && call.row) continue;
+      calls.delete(key);
+      call.row?.remove();
+    }
+  }
+
+  function draw() {
+    if (paused) return trim();
+    for (const call of calls.values()) {
       if (!call.changed) continue;
       call.changed = false;
       const row = rowOf(call);
@@ -69,14 +80,8 @@ export function show(main, { signal, tell }) {
       if (call.toolset && ![...server.options].some((option) => option.value === call.toolset)) {
         server.append(el("option", { value: call.toolset }, call.toolset));
       }
-      if (calls.size > ROWS) {
-        const [oldest, gone] = calls.entries().next().value;
-        if (oldest !== key) {
-          calls.delete(oldest);
-          gone.row?.remove();
-        }
-      }
     }
+    trim();
     filter();
   }
 
@@ -106,28 +111,35 @@ export function show(main, { signal, tell }) {
   }
 
   async function follow() {
+    let failed = false;
     while (!signal.aborted) {
       try {
+        let first = true;
         for await (const message of watch(signal)) {
-          tell();
+          // A stream begins with the last calls: those that are here are the same ones.
+          if (first) forget();
+          first = false;
+          // Takes back its own complaint, and nobody else's.
+          if (failed) tell();
+          failed = false;
           missed += message.missed;
           message.events.forEach(take);
           draw();
         }
       } catch (error) {
         if (signal.aborted || error.status === 401) return;
+        failed = true;
         tell(error.message, "bad");
       }
       do await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
       while (paused && !signal.aborted);
-      // The stream begins again with the last calls: those that are here are the same ones.
-      forget();
     }
   }
 
   function forget() {
     calls.clear();
     list.replaceChildren();
+    missed = 0;
   }
 
   follow();

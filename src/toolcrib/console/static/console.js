@@ -14,6 +14,7 @@ const notice = document.getElementById("notice");
 const nav = document.getElementById("views");
 const out = document.getElementById("sign-out");
 const FIGURES_EVERY_MS = 3000;
+const CODE = /^[\w-]{43}$/;
 
 let leaving = null;
 let figures = null;
@@ -31,7 +32,17 @@ function leave() {
   return leaving.signal;
 }
 
+/** The code of a printed link, if the address has one: used at once, and taken out of the address and the history. */
+function takeCode() {
+  const hash = location.hash.slice(1);
+  if (!CODE.test(hash)) return "";
+  history.replaceState(null, "", location.pathname);
+  return hash;
+}
+
 function open() {
+  const code = takeCode();
+  if (code) return enter(code);
   if (!isSignedIn()) return showSignIn();
   const name = Object.hasOwn(views, location.hash.slice(1)) ? location.hash.slice(1) : "activity";
   const signal = leave();
@@ -52,7 +63,7 @@ async function refresh() {
   }
   const { servers, tools, in_flight, waiting, down } = figures;
   document.getElementById("figures").textContent =
-    `${plural(tools, "tool")} of ${plural(servers, "server")}${in_flight ? ` · ${count(in_flight)} under way` : ""}`;
+    `${plural(tools, "tool")} · ${plural(servers, "server")}${in_flight ? ` · ${count(in_flight)} under way` : ""}`;
   mark("waiting", waiting, "wait");
   mark("down", down, "down");
 }
@@ -92,7 +103,7 @@ async function enter(secret) {
   try {
     await signIn(secret);
   } catch (error) {
-    showSignIn();
+    open();
     tell(error.message, "bad");
     return;
   }
@@ -114,13 +125,8 @@ async function begin() {
     showSignIn();
   });
   setInterval(refresh, FIGURES_EVERY_MS);
-  const hash = location.hash.slice(1);
-  if (hash && !Object.hasOwn(views, hash)) {
-    // The code of the printed link: used at once, and taken out of the address and the history.
-    history.replaceState(null, "", location.pathname);
-    await enter(hash);
-    return;
-  }
+  const code = takeCode();
+  if (code) return enter(code);
   await refresh();
   open();
 }
