@@ -195,6 +195,16 @@ def test_a_shape_never_holds_a_value(value: Any) -> None:
     assert all(leaf.startswith(allowed) for leaf in leaves(shape_of(value)))
 
 
+def test_a_shape_of_very_many_parts_stays_small_and_shows_the_outermost() -> None:
+    value: Any = "x"
+    for _ in range(3):
+        value = {f"key {number}": value for number in range(60)}
+    shape = shape_of(value)
+    assert isinstance(shape, dict)
+    assert len(shape) == 50
+    assert len(json.dumps(shape)) < 50_000
+
+
 @pytest.mark.requirement("X15", "X27")
 @pytest.mark.parametrize("keep", [16, 10_000])
 def test_whoever_looks_now_and_then_sees_every_note_once_and_learns_what_is_left_out(keep: int) -> None:

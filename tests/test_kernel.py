@@ -1621,7 +1621,7 @@ calls = [
     lambda: kernel.read_call(asked, "tool_call", 256, 64, 1000),
     lambda: kernel.read_answer(answer, 64),
     lambda: kernel.lines(lines),
-    lambda: kernel.shape(meant, 3, 50, 2),
+    lambda: kernel.shape(meant, 3, 50, 2, 5),
 ]
 if kernel.ways():
     way, square, line = kernel.ways()[0], np.ones((32, 32), np.int8), np.ones(32, np.float32)

@@ -362,6 +362,7 @@ class OddDict(dict[str, Any]):
 @example({str(number): number for number in range(60)})
 @example({"k" * 64 + str(number): number for number in range(3)})
 @example({"a": {"b": {"c": {"d": 1}}}, "e": [1], "f": {}})
+@example({"a": {str(n): {str(k): {} for k in range(7)} for n in range(20)}, "b": {str(n): n for n in range(20)}})
 @example({"a": (1,), "b": OddDict(c=1), 3: 4, "d": b"x", "e": math.nan})
 def test_the_shape_of_arguments_is_the_one_that_python_tells(value: Any) -> None:
     found = shape_of(value)
@@ -383,7 +384,7 @@ def test_what_is_not_given_as_it_should_be_is_refused() -> None:
         lambda: kernel.body("x", b"", b"", 1, 1),
         lambda: kernel.body(b"x", b"", b"", 1, "1"),
         lambda: kernel.shape({}, 1, 1),
-        lambda: kernel.shape({}, 1, 1, "1"),
+        lambda: kernel.shape({}, 1, 1, 1, "1"),
     ):
         with pytest.raises(TypeError):
             wrong()

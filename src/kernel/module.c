@@ -2,7 +2,7 @@
 
 #include "kernel.h"
 
-#define INTERFACE 18 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
+#define INTERFACE 19 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
 
 static PyMethodDef METHODS[] = {
     {"keep", (PyCFunction)(void (*)(void))keep, METH_FASTCALL, NULL},

@@ -18,7 +18,7 @@ static PyObject *sized(const char *kind, Py_ssize_t size)
 }
 
 /* The shape, or NULL: without an error for what only Python can tell. */
-static PyObject *shape_of(PyObject *value, Py_ssize_t levels, Py_ssize_t keys, Py_ssize_t chars)
+static PyObject *shape_of(PyObject *value, Py_ssize_t levels, Py_ssize_t keys, Py_ssize_t chars, Py_ssize_t narrows)
 {
     if (PyUnicode_CheckExact(value))
         return sized("string", PyUnicode_GET_LENGTH(value));
@@ -39,7 +39,7 @@ static PyObject *shape_of(PyObject *value, Py_ssize_t levels, Py_ssize_t keys, P
         int plain = PyUnicode_CheckExact(key);
         Py_INCREF(item);
         key = !plain ? NULL : PyUnicode_GET_LENGTH(key) <= chars ? Py_NewRef(key) : PyUnicode_Substring(key, 0, chars);
-        PyObject *inner = key ? shape_of(item, levels - 1, keys, chars) : NULL;
+        PyObject *inner = key ? shape_of(item, levels - 1, keys / narrows, chars, narrows) : NULL;
         if (!inner || PyDict_SetItem(shape, key, inner) < 0)
             Py_CLEAR(shape);
         Py_XDECREF(inner);
@@ -49,17 +49,19 @@ static PyObject *shape_of(PyObject *value, Py_ssize_t levels, Py_ssize_t keys, P
     return shape;
 }
 
-/* Keys, types and lengths of a value, so many levels, keys and letters of a key; nothing if it is no plain JSON. */
+/* Keys, types and lengths of a value, so many levels, keys (so many times fewer each level down) and letters of a key; nothing
+   if it is no plain JSON. */
 FAST(shape)
 {
-    if (count != 4) {
-        PyErr_SetString(PyExc_TypeError, "shape(value, levels, keys, chars)");
+    if (count != 5) {
+        PyErr_SetString(PyExc_TypeError, "shape(value, levels, keys, chars, narrows)");
         return NULL;
     }
     Py_ssize_t levels = PyLong_AsSsize_t(args[1]), keys = PyLong_AsSsize_t(args[2]), chars = PyLong_AsSsize_t(args[3]);
+    Py_ssize_t narrows = PyLong_AsSsize_t(args[4]);
     if (PyErr_Occurred())
         return NULL;
-    PyObject *found = shape_of(args[0], levels, keys, chars);
+    PyObject *found = shape_of(args[0], levels, keys, chars, narrows > 0 ? narrows : 1);
     if (!found && !PyErr_Occurred())
         Py_RETURN_NONE;
     return found;

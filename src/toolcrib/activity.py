@@ -30,6 +30,8 @@ _PARTS = 8
 _SHAPE_KEYS = 50
 _SHAPE_KEY_CHARS = 64
 _SHAPE_DEPTH = 3
+_SHAPE_NARROWS = 5
+"""How many times fewer keys each level down shows: some 1,500 in all at most, whatever a client sends."""
 _WORD_MIN = 2
 _WORD_MAX = 24
 _FILLER_TEXT = (
@@ -284,10 +286,10 @@ def query_words(queries: Sequence[str]) -> list[str]:
     return sorted(words - _FILLERS)[:QUERY_WORDS_KEPT]
 
 
-def shape_of(value: Json, depth: int = 0) -> Json:
+def shape_of(value: Json, depth: int = 0, keys: int = _SHAPE_KEYS) -> Json:
     """Keys, types and lengths of a value: enough to see what went wrong, too little to leak what it was."""
     if kernel is not None and not depth:
-        shape = kernel.shape(value, _SHAPE_DEPTH, _SHAPE_KEYS, _SHAPE_KEY_CHARS)
+        shape = kernel.shape(value, _SHAPE_DEPTH, _SHAPE_KEYS, _SHAPE_KEY_CHARS, _SHAPE_NARROWS)
         if shape is not None:
             return shape
     if isinstance(value, str):
@@ -295,11 +297,9 @@ def shape_of(value: Json, depth: int = 0) -> Json:
     if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101 - asking for a dict alone is far cheaper
         if depth >= _SHAPE_DEPTH:
             return f"object({len(value)})"
-        items = value.items() if len(value) <= _SHAPE_KEYS else list(value.items())[:_SHAPE_KEYS]
-        return {
-            str(key)[:_SHAPE_KEY_CHARS]: f"string({len(item)})" if isinstance(item, str) else shape_of(item, depth + 1)
-            for key, item in items
-        }
+        items = value.items() if len(value) <= keys else list(value.items())[:keys]
+        deeper, fewer = depth + 1, keys // _SHAPE_NARROWS
+        return {str(key)[:_SHAPE_KEY_CHARS]: shape_of(item, deeper, fewer) for key, item in items}
     if isinstance(value, list):
         return f"array({len(value)})"
     return kind_of(value)

@@ -105,18 +105,6 @@ async def test_only_so_many_watch_and_who_leaves_makes_room(tmp_path: Path):
             await client.leave()
 
 
-async def test_of_arguments_with_very_many_parts_a_page_gets_the_outermost(tmp_path: Path):
-    source = MemoryServer(TOOLS).source("git")
-    async with console_page(source, directory=tmp_path) as page, client_of(page.app) as client:
-        inner = {f"key{number}": {"a": {"b": 1}, "c": "d"} for number in range(50)}
-        await call(page, "git__create_issue", text="x", few=inner["key1"])
-        await call(page, "git__create_issue", text="x", many=inner, more=inner)
-        watch(page, client)
-        shapes = [event["arguments"] for event in seen(client)[0]["events"] if "arguments" in event]
-        assert shapes[0] == {"text": "string(1)", "few": {"a": {"b": "integer"}, "c": "string(1)"}}
-        assert shapes[-1] == {"text": "string(1)", "many": "object(50)", "more": "object(50)"}
-
-
 @pytest.mark.requirement("X27")
 async def test_of_a_storm_the_last_calls_are_shown_and_the_others_counted(tmp_path: Path):
     source = MemoryServer(TOOLS).source("git")

@@ -19,8 +19,6 @@ from toolcrib.sources.servers import resolve
 
 _SECRET_MIN_CHARS = 4
 """Shorter values are no secrets, and would hide half of a sentence."""
-_SHAPE_PARTS = 200
-"""Keys of a shape that is shown as it is."""
 
 
 def encode(value: object) -> bytes:
@@ -56,29 +54,10 @@ class Shades:
         shown = event.as_json()
         arguments: Json = shown.get("arguments")
         if arguments is not None:
-            shape = arguments if self._shapes else shape_of(arguments)
-            shown["arguments"] = _brief(shape)
+            shown["arguments"] = arguments if self._shapes else shape_of(arguments)
         if event.reason is not None:
             shown["reason"] = self.text(event.reason)
         return shown
-
-
-def _brief(shape: Json) -> Json:
-    """A shape that a page can hold hundreds of: of one with many parts, the outermost."""
-    if not isinstance(shape, dict) or _has_at_most(_SHAPE_PARTS, shape):
-        return shape
-    return {key: f"object({len(value)})" if isinstance(value, dict) else value for key, value in shape.items()}
-
-
-def _has_at_most(most: int, shape: Mapping[str, Json]) -> bool:
-    waiting = [shape]
-    while waiting:
-        part = waiting.pop()
-        most -= len(part)
-        if most < 0:
-            return False
-        waiting += [value for value in part.values() if isinstance(value, dict)]
-    return True
 
 
 def _secrets_of(entry: ServerSettings) -> Iterable[str]:
