@@ -29,6 +29,13 @@ def test_a_token_is_created_listed_and_revoked(tmp_path: Path):
 
 
 @pytest.mark.requirement("J12", "X27")
+def test_a_token_is_for_the_console_or_has_a_profile(tmp_path: Path):
+    both = ["token", "create", "olga", "--console", "--profile", "x", "--file", str(tmp_path / "tokens.json")]
+    refused = runner.invoke(build_app(), both)
+    assert isinstance(refused.exception, ConfigError)
+    assert "not both" in str(refused.exception)
+
+
 def test_a_token_for_the_console_says_so(tmp_path: Path):
     file = ["--file", str(tmp_path / "tokens.json")]
     made = runner.invoke(build_app(), ["token", "create", "olga", "--console", "--json", *file])

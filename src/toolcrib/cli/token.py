@@ -43,8 +43,11 @@ def create(
 
     Example: toolcrib token create laptop --profile default --days 30
     """
+    from toolcrib.errors import ConfigError
     from toolcrib.gateway.auth import TokenFile
 
+    if console and profile != "default":
+        raise ConfigError("A token for the console has no profile: give --console or --profile, not both.")
     secret, entry = TokenFile(file).create(name, profile=profile, days=days, role="console" if console else "client")
     if json:
         print_json({"token": secret, **_fields(entry)})
