@@ -366,6 +366,7 @@ def test_an_evaluation_weighs_what_tokens_weighs_and_needs_schemas_for_it(tmp_pa
     path.write_text(json.dumps([{"name": "ring", "parameters": ["loudness"]}]))
     bare = toolcrib("eval", "--tools", path, "--retrieval", "lexical", "--json")
     assert "break_even" not in json.loads(bare.stdout)
+    assert bare.stderr.startswith("toolcrib: No token break-even: ")
 
 
 def test_two_ways_of_searching_are_compared_under_their_names(tmp_path: Path) -> None:

@@ -142,8 +142,9 @@ def _of_file(tools: Path) -> _Catalog:
     documents = read_tools(tools)
     try:
         toolsets = load_catalog(tools).inventory.toolsets
-    except ConfigError:
+    except ConfigError as error:
         # Its tools can be searched, but a model could not call them: there is nothing to attach.
+        typer.echo(f"toolcrib: No token break-even: {error}", err=True)
         toolsets = ()
     return _Catalog(documents=documents, queries=(), toolsets=toolsets, settings=None)
 

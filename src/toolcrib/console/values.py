@@ -82,7 +82,7 @@ class SearchView(Struct, frozen=True, kw_only=True):
     ms: float
     """What the search took; the reasons took more."""
     answer: str
-    """What the model would read, as it is."""
+    """What the model would read, but for what servers should keep to themselves."""
 
 
 class WaitingView(Struct, frozen=True, kw_only=True):
