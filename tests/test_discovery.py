@@ -1,6 +1,9 @@
 """Search and describe: an answer that ends in a call, or an honest no."""
 
+import asyncio
 import json
+import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +14,8 @@ from tests.factories import NUMBER, TEXT, Recorder, core, crib, definition, gith
 
 from toolcrib.errors import CallDirectly, ToolNotAvailable
 from toolcrib.intake.freezing import freeze_tool
+from toolcrib.retrieval.base import Document, Index
+from toolcrib.retrieval.lexical import LexicalRetriever
 from toolcrib.retrieval.signature import build_signature
 
 
@@ -280,3 +285,31 @@ async def test_a_change_that_no_search_can_see_is_shown_by_the_next_one() -> Non
         body = await ask(session, "tool_search", {"query": "open door"})
         shown = next(match for match in body["matches"] if match["name"] == "a__open_door")
         assert shown["parameters"]["properties"]["how"]["maxLength"] == longest
+
+
+class _Slow:
+    """A retriever whose index is made only once somebody else had a turn."""
+
+    def __init__(self, own_turn: threading.Event) -> None:
+        self._own_turn = own_turn
+        self._retriever = LexicalRetriever()
+        self.made = 0
+
+    def index(self, documents: Sequence[Document]) -> Index:
+        assert self._own_turn.wait(5), "the event loop waited for the index"
+        self.made += 1
+        return self._retriever.index(documents)
+
+
+@pytest.mark.requirement("X1")
+async def test_the_event_loop_goes_on_while_the_first_search_waits_for_its_index() -> None:
+    turn = threading.Event()
+    slow = _Slow(turn)
+    holder = crib(retriever=lambda: slow)
+    sessions = [holder.session() for _ in range(3)]
+    searches = [asyncio.create_task(ask(session, "tool_search", {"query": "create an issue"})) for session in sessions]
+    await asyncio.sleep(0)
+    turn.set()
+    for body in await asyncio.gather(*searches):
+        assert body["matches"][0]["name"] == "github__create_issue"
+    assert slow.made == 1

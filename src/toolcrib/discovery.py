@@ -4,6 +4,7 @@ Both see one catalog and nothing else (S19). What an answer looks like is decide
 """
 
 from collections.abc import Mapping
+from threading import Lock
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -72,11 +73,16 @@ class Discovery:
         self._writer = AnswerWriter(max_tokens=settings.search_result_max_tokens)
         self._made = _Made(dict(aliases or {}))
         self._documents: Alongside[Toolset, tuple[Document, ...]] = Alongside(self._made.of)
+        self._making = Lock()
 
     def rank(self, catalog: Catalog, query: str, *, limit: int, explain: bool = False) -> Ranking:
         """The bare ranking of one query."""
         index, _ = self._prepare(catalog)
         return index.search(query, limit=limit, explain=explain)
+
+    def is_ready(self, catalog: Catalog) -> bool:
+        """Whether the index of this catalog is made, so that a search takes no longer than searching."""
+        return catalog in self._prepared
 
     def prepare(self, catalog: Catalog) -> Retriever:
         """The retriever, once it has the index of this catalog; what it makes in the background has begun."""
@@ -150,11 +156,17 @@ class Discovery:
     def _prepare(self, catalog: Catalog) -> tuple[Index, Shelf]:
         prepared = self._prepared.get(catalog)
         if prepared is None:
-            groups = self._documents.of(catalog.toolsets)
-            if len(self._made.latest) > 2 * len(groups):
-                self._made.latest = {toolset.name: made for toolset, made in zip(catalog.toolsets, groups, strict=True)}
-            index = self._require_retriever().index(Grouped(groups))
-            prepared = self._prepared[catalog] = (index, Shelf(catalog, self._cards))
+            # Beside the event loop as well: whoever comes second finds the index made.
+            with self._making:
+                prepared = self._prepared.get(catalog) or self._make(catalog)
+        return prepared
+
+    def _make(self, catalog: Catalog) -> tuple[Index, Shelf]:
+        groups = self._documents.of(catalog.toolsets)
+        if len(self._made.latest) > 2 * len(groups):
+            self._made.latest = {toolset.name: made for toolset, made in zip(catalog.toolsets, groups, strict=True)}
+        index = self._require_retriever().index(Grouped(groups))
+        prepared = self._prepared[catalog] = (index, Shelf(catalog, self._cards))
         return prepared
 
     def _require_retriever(self) -> Retriever:

@@ -320,14 +320,24 @@ class Session:
             case Invocation():
                 done = await self._crib.executor.run(Run(id=call.id, invocation=request, holder=self))
                 return Answer(call=call, result=open_result(self._watched(done, request)), tool=done.tool)
-            case Search() if self._crib.settings.tools.tool_search.reranker.enabled:
-                # The endpoint may take its whole budget: the loop does not wait with it.
-                return Answer(call=call, result=await asyncio.to_thread(self._ask, request, call.id))
-            case Search() | Describe():
+            case Search():
+                return Answer(call=call, result=await self._find(request, call.id))
+            case Describe():
                 return Answer(call=call, result=self._ask(request, call.id))
             case CallError():
                 self._note("unwrap", call.id, 0.0, error=request)
                 return Answer(call=call, result=error_result(request))
+
+    async def _find(self, question: Search, call_id: str) -> Result:
+        """The answer to a search; the event loop waits for nothing but the searching."""
+        crib = self._crib
+        if crib.settings.tools.tool_search.reranker.enabled:  # the endpoint may take its whole budget
+            return await asyncio.to_thread(self._ask, question, call_id)
+        catalog = crib.select(self.scope, ask=not self._looked).catalog
+        self._looked = True
+        if not crib.discovery.is_ready(catalog):  # an index takes its time, the first one also that of the model
+            await asyncio.to_thread(crib.discovery.prepare, catalog)
+        return self._ask(question, call_id)
 
     def _watched(self, done: Done, invocation: Invocation) -> Result:
         """The result, with a word to a model that repeats a call that cannot work."""
