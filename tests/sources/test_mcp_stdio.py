@@ -417,3 +417,19 @@ async def test_a_program_that_does_not_exist_is_a_reason():
     async with Crib(source):
         await source.settled.wait()
         assert "was not found" in str(source.snapshot()[0].unavailable)
+
+
+@pytest.mark.requirement("X17")
+async def test_the_last_words_of_a_server_do_not_tell_its_secrets(caplog: pytest.LogCaptureFixture):
+    script = "import os, sys; sys.exit('invalid key ' + os.environ['API_KEY'] + ' or ' + sys.argv[2])"
+    entry = ServerSettings(
+        command=sys.executable, args=("-c", script, "--token", "tok-5678"), env={"API_KEY": "sk-12345678"}
+    )
+    source = open_server("shy", entry, guard=Guard(), pace=Pace(clock=asyncio.get_running_loop().time, every_s=0))
+    with caplog.at_level("DEBUG", "toolcrib"):
+        async with Crib(source):
+            await source.settled.wait()
+            told = str(source.health)
+    assert "its last words: invalid key *** or ***" in told
+    assert "12345678" not in told + caplog.text
+    assert "5678" not in told + caplog.text

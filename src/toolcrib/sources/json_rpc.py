@@ -19,6 +19,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.kernel import kernel
 from toolcrib.limits import UPSTREAM_NOISE_BYTES_PER_MINUTE
+from toolcrib.sources.withheld import masked
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -266,10 +267,13 @@ _TAIL_LINES = 30
 class Noise:
     """What a peer says that is no protocol: logged up to a rate, then only counted (H7)."""
 
-    def __init__(self, logger: logging.Logger, label: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, logger: logging.Logger, label: str, clock: Callable[[], float], secrets: Sequence[str] = ()
+    ) -> None:
         self._logger = logger
         self._label = label
         self._clock = clock
+        self._secrets = secrets
         self._since = clock()
         self._room = UPSTREAM_NOISE_BYTES_PER_MINUTE
         self.lines = 0
@@ -293,7 +297,8 @@ class Noise:
                 "%s: more than %d bytes a minute that are no messages: the rest is counted, not logged",
                 self._label, UPSTREAM_NOISE_BYTES_PER_MINUTE,
             )  # fmt: skip
-        line = visible(text[:2_000].decode(errors="replace"))
+        # Masked before it is cut: half a secret is one, too.
+        line = visible(masked(text[:4_000].decode(errors="replace"), self._secrets)[:2_000])
         if line.strip():
             self.tail.append(line.rstrip())
         self._logger.debug("%s: %s", self._label, line)

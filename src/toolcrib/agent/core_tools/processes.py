@@ -7,18 +7,16 @@ not inherit the environment's secrets.
 import asyncio
 import contextlib
 import os
-import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from toolcrib.limits import OUTPUT_MAX_CHARS
+from toolcrib.sources.withheld import sounds_secret
 
 _GRACE_S = 1.0
 """Seconds that the output may take to arrive after its program has ended."""
-
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +31,7 @@ class Finished:
 def child_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment without anything whose name sounds like a secret."""
     known = os.environ if environ is None else environ
-    return {name: value for name, value in known.items() if not _SECRET.search(name)}
+    return {name: value for name, value in known.items() if not sounds_secret(name)}
 
 
 class _Tail:
