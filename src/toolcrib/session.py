@@ -53,6 +53,10 @@ class Answer:
         return DIALECTS[self.call.dialect or "openai_chat"].write_result(self.call, self.result)
 
 
+_INDEX_TRIES = 3
+"""Indexes that a search waits for if the tools keep changing meanwhile; then it makes the next one itself."""
+
+
 class Session:
     """One principal's view. Made by `Crib.session` and by `narrow`."""
 
@@ -323,21 +327,24 @@ class Session:
             case Search():
                 return Answer(call=call, result=await self._find(request, call.id))
             case Describe():
-                return Answer(call=call, result=self._ask(request, call.id))
+                return Answer(call=call, result=self._ask(request, call.id, self._crib.clock()))
             case CallError():
                 self._note("unwrap", call.id, 0.0, error=request)
                 return Answer(call=call, result=error_result(request))
 
     async def _find(self, question: Search, call_id: str) -> Result:
         """The answer to a search; the event loop waits for nothing but the searching."""
-        crib = self._crib
+        crib, started = self._crib, self._crib.clock()
         if crib.settings.tools.tool_search.reranker.enabled:  # the endpoint may take its whole budget
-            return await asyncio.to_thread(self._ask, question, call_id)
-        catalog = crib.select(self.scope, ask=not self._looked).catalog
+            return await asyncio.to_thread(self._ask, question, call_id, started)
+        for _ in range(_INDEX_TRIES):
+            ask, self._looked = not self._looked, False
+            catalog = crib.select(self.scope, ask=ask).catalog
+            if crib.discovery.is_ready(catalog):
+                break
+            await crib.discovery.get_ready(catalog)
         self._looked = True
-        if not crib.discovery.is_ready(catalog):  # an index takes its time, the first one also that of the model
-            await asyncio.to_thread(crib.discovery.prepare, catalog)
-        return self._ask(question, call_id)
+        return self._ask(question, call_id, started)
 
     def _watched(self, done: Done, invocation: Invocation) -> Result:
         """The result, with a word to a model that repeats a call that cannot work."""
@@ -355,8 +362,7 @@ class Session:
         extra = done.error.extra if times == 2 else {}
         return error_result(InvalidArguments(text, extra=extra))
 
-    def _ask(self, question: Search | Describe, call_id: str) -> Result:
-        started = self._crib.clock()
+    def _ask(self, question: Search | Describe, call_id: str, started: float) -> Result:
         stage = "search" if isinstance(question, Search) else "describe"
         try:
             if isinstance(question, Search):

@@ -57,7 +57,8 @@ class Views:
         session = open_session(crib, self._gateway.profiles.principal("console", question.profile))
         catalog = session.catalog
         # An index takes its time: calls do not wait for the first search.
-        await asyncio.to_thread(crib.discovery.prepare, catalog)
+        if not crib.discovery.is_ready(catalog):
+            await crib.discovery.get_ready(catalog)
         ask = partial(session.search, question.query, limit=question.limit)
         began = time.perf_counter()
         # An endpoint may take its whole budget, and reasons their time: calls do not wait with them.
