@@ -129,9 +129,15 @@ def bridged(name: str, arguments: Any = None, call_id: str = "call-1") -> JsonOb
 
 
 def tool(
-    name: str, description: str = "", *, toolset: str = "mcp-t", origin: Origin = "mcp", **properties: Any
+    name: str,
+    description: str = "",
+    *,
+    toolset: str = "mcp-t",
+    origin: Origin = "mcp",
+    prefix: str = "",
+    **properties: Any,
 ) -> Tool:
-    return freeze_tool(definition(name, description, **properties), toolset=toolset, origin=origin)
+    return freeze_tool(definition(name, description, **properties), toolset=toolset, origin=origin, prefix=prefix)
 
 
 def toolset(name: str, *tools: Tool, prefix: str = "", origin: Origin = "mcp") -> Toolset:

@@ -77,7 +77,8 @@ class ApprovalRules(_Section, frozen=True):
 
     default: Verdict = "allow"
     rules: dict[str, Verdict] = {}
-    """Pattern → verdict, on the real name or on `toolset/name`. The strictest match wins; `*` is asked last."""
+    """Pattern → verdict, on the real name or on `toolset/name`. The strictest match wins; `*` is asked last. `ask` and
+    `deny` also count for a tool's own name without its server's prefix, where they make the verdict stricter."""
     destructive: Verdict = "allow"
     """For tools whose source calls them destructive; can only make a verdict stricter."""
 

@@ -140,6 +140,35 @@ def test_rules_match_the_real_tool_and_the_strictest_wins(rules: dict[str, Any],
     assert ApprovalPolicy(default="ask", rules=rules).decide(call(name))[0] == verdict
 
 
+@pytest.mark.parametrize(
+    ("default", "rules", "verdict", "rule"),
+    [
+        ("allow", {"delete_*": "ask"}, "ask", "delete_*"),
+        ("allow", {"*": "allow", "delete_repo": "deny"}, "deny", "delete_repo"),
+        ("allow", {"github__*": "allow", "delete_*": "ask"}, "ask", "delete_*"),
+        ("ask", {"*": "ask", "delete_*": "ask"}, "ask", "delete_*"),
+        ("ask", {"delete_*": "allow"}, "ask", "default"),
+        ("allow", {"*": "deny", "delete_*": "allow"}, "deny", "*"),
+        ("ask", {"*": "deny", "github__*": "allow", "delete_*": "allow"}, "allow", "github__*"),
+        ("deny", {"delete_*": "ask"}, "deny", "default"),
+        ("allow", {"*": "deny", "delete_*": "ask"}, "deny", "*"),
+    ],
+)
+def test_the_name_that_a_server_gave_its_tool_can_make_a_verdict_stricter_never_laxer(
+    default: Any, rules: dict[str, Any], verdict: str, rule: str
+) -> None:
+    asked = call("delete_repo", toolset="mcp-github", prefix="github")
+    assert asked.tool.name == "github__delete_repo"
+    assert ApprovalPolicy(default=default, rules=rules).decide(asked) == (verdict, rule)
+
+
+def test_rules_that_meet_no_tool_are_found_and_an_allow_does_not_meet_a_short_name() -> None:
+    tools = [tool("delete_repo", toolset="mcp-github", prefix="github"), tool("read_file")]
+    meeting: dict[str, Any] = {"*": "ask", "delete_*": "deny", "mcp-github/*": "ask", "read_file": "allow"}
+    idle: dict[str, Any] = {"delete_rep": "deny", "delete_repo": "allow", "mcp-gitlab/*": "ask"}
+    assert [*ApprovalPolicy(rules={**meeting, **idle}).idle_rules(tools)] == [*idle]
+
+
 def test_what_a_source_says_of_its_tool_makes_a_verdict_stricter_never_laxer() -> None:
     destroying = structs.replace(
         call(), tool=structs.replace(tool("x"), traits=Traits(destructive=True, read_only=True))

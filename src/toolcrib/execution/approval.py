@@ -3,11 +3,11 @@
 It is no hook, because it has to come after every hook that could still change something. A grant is bound to the
 toolset, the tool, the fingerprint of its definition, the final arguments and the principal (X14); change any of them
 and it is another question. Rules match the real tool, so no rule can be met by the bridge's name. What a source says
-of its own tool may make a rule stricter, never laxer.
+of its own tool, the short name that it gave it included, may make a verdict stricter, never laxer.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Protocol
@@ -76,19 +76,37 @@ class ApprovalPolicy:
         return self.decide_on(call.tool)
 
     def decide_on(self, tool: Tool) -> tuple[Verdict, str]:
-        """The verdict on all calls of a tool: the arguments have no part in it."""
+        """The verdict on all calls of a tool: the arguments have no part in it.
+
+        A rule that meets only the tool's own short name counts if it is stricter than the rest: a server could take
+        any other by the names that it chooses.
+        """
         if not self.rules and tool.traits.destructive is not True:
             return self.default, "default"
-        name, full = tool.name, f"{tool.toolset}/{tool.name}"
-        matches: list[tuple[Verdict, str]] = [
-            (verdict, pattern)
-            for pattern, verdict in self.rules.items()
-            if fnmatchcase(name, pattern) or fnmatchcase(full, pattern)
-        ]
+        rules: list[tuple[Verdict, str]] = [(verdict, pattern) for pattern, verdict in self.rules.items()]
+        matches = [rule for rule in rules if _meets(rule[1], tool)]
+        stricter = [rule for rule in rules if _tightens(rule[1], rule[0], tool)]
         specific = [match for match in matches if match[1] != "*"] or matches or [(self.default, "default")]
         if tool.traits.destructive is True:
             specific.append((self.destructive, "destructive"))
-        return max(specific, key=lambda match: _STRICTNESS[match[0]])
+        # Of equals the first is named: a rule with the tool's own name says more than `*` or the default.
+        return max([*stricter, *specific], key=lambda match: _STRICTNESS[match[0]])
+
+    def idle_rules(self, tools: Iterable[Tool]) -> Iterator[str]:
+        """The patterns of rules that no tool meets; `*` may always stand there."""
+        known = tuple(tools)
+        for pattern, verdict in self.rules.items():
+            if pattern != "*" and not any(_meets(pattern, tool) or _tightens(pattern, verdict, tool) for tool in known):
+                yield pattern
+
+
+def _meets(pattern: str, tool: Tool) -> bool:
+    return fnmatchcase(tool.name, pattern) or fnmatchcase(f"{tool.toolset}/{tool.name}", pattern)
+
+
+def _tightens(pattern: str, verdict: Verdict, tool: Tool) -> bool:
+    """Whether a rule meets the tool's own short name, and may: one that allows never does, and `*` is no name."""
+    return verdict != "allow" and pattern != "*" and fnmatchcase(tool.leaf, pattern)
 
 
 class Approvals:
