@@ -100,6 +100,18 @@ def test_held_back_tools_and_changed_launches_are_on_the_page(home: Path, termin
     assert [item["name"] for item in report["held_back"]] == ["good__echo"]
 
 
+def test_approval_rules_that_no_tool_meets_are_told_where_all_servers_could_be_asked(
+    home: Path, terminal: Terminal
+) -> None:
+    rules = {"ech*": "ask", "eco": "deny", "*": "allow"}
+    settings = {"approvals": {"rules": rules}, "profiles": {"ci": {"approvals": {"rules": {"echo": "allow"}}}}}
+    idle = ["approvals.rules: no tool meets `eco`.", "profiles.ci.approvals.rules: no tool meets `echo`."]
+    for servers, told in (({}, idle), ({"dead": {"command": str(home / "not-there")}}, [])):
+        configure(home, {"mcpServers": {"good": upstream("ok"), **servers}, **settings})
+        notes = texts(terminal.run("doctor", "--json").json, "note")
+        assert [note for note in notes if "no tool meets" in note] == told
+
+
 def test_without_a_configuration_it_still_looks_at_the_clients(home: Path, terminal: Terminal) -> None:
     file = home / ".cursor" / "mcp.json"
     file.parent.mkdir()

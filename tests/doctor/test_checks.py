@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.factories import tool
 
 from toolcrib.clients.state import ClientState
 from toolcrib.definitions import Skipped, ToolsetName
@@ -11,6 +12,7 @@ from toolcrib.doctor.checks import (
     CLIENT_PREFIX,
     ProfileView,
     ServerState,
+    check_approvals,
     check_clients,
     check_config,
     check_gate,
@@ -22,6 +24,7 @@ from toolcrib.doctor.checks import (
     check_servers,
     check_skipped,
 )
+from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.gate import GateDecision
 from toolcrib.intake.admission import HeldBack
 from toolcrib.intake.findings import Finding
@@ -188,6 +191,22 @@ def test_a_hard_finding_that_is_served_is_wrong_unless_somebody_approved_it() ->
     assert [check.state for check in check_screening("hold", held_back=(), findings=found)] == ["note"]
     [quiet] = check_screening("hold", held_back=(), findings={"t": [finding("soft")]})
     assert (quiet.state, "1 soft" in quiet.text) == ("ok", True)
+
+
+def test_a_rule_that_no_tool_meets_is_worth_a_note_unless_it_is_for_the_core_tools_of_a_host() -> None:
+    tools = [tool("delete_repo", toolset="mcp-github", prefix="github")]
+    policies = [
+        ApprovalPolicy(
+            rules={"*": "ask", "delete_*": "ask", "terminal": "ask", "core/*_file": "deny", "delte_*": "deny"}
+        ),
+        ApprovalPolicy(rules={"delete_*": "allow", "browser_click": "deny"}, where="profiles.ci.approvals"),
+    ]
+    checks = list(check_approvals(policies, tools))
+    assert [(check.state, check.text) for check in checks] == [
+        ("note", "approvals.rules: no tool meets `delte_*`."),
+        ("note", "profiles.ci.approvals.rules: no tool meets `delete_*`."),
+    ]
+    assert all("`server__tool`" in (check.action or "") for check in checks)
 
 
 def test_definitions_left_out_are_named() -> None:

@@ -8,11 +8,14 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
 
 from toolcrib.clients.state import ClientState
-from toolcrib.definitions import JsonObject, Skipped
+from toolcrib.core import CORE_TOOLSET, DEFAULT_CORE, CoreSet
+from toolcrib.definitions import JsonObject, Skipped, Tool
+from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.gate import GateDecision
 from toolcrib.intake.admission import HeldBack, tell
 from toolcrib.intake.findings import Finding
@@ -22,7 +25,16 @@ from toolcrib.retrieval.encoder_fill import FillState
 from toolcrib.settings import PinMode, ScreeningMode
 
 Section = Literal[
-    "configuration", "servers", "gate", "retrieval", "kernel", "pins", "screening", "definitions", "clients"
+    "configuration",
+    "servers",
+    "gate",
+    "approvals",
+    "retrieval",
+    "kernel",
+    "pins",
+    "screening",
+    "definitions",
+    "clients",
 ]
 State = Literal["ok", "note", "wrong"]
 
@@ -208,6 +220,33 @@ def _check_client_limits(view: ProfileView) -> Iterator[Check]:
             ),
             action="set a shorter `prefix` for their servers, or `tools.tool_search.enabled: on`",
         )
+
+
+def check_approvals(policies: Iterable[ApprovalPolicy], tools: Sequence[Tool]) -> Iterator[Check]:
+    """Rules that no tool meets. A misspelt one would let through what somebody meant to keep back."""
+    idle = [
+        (policy.where, pattern)
+        for policy in policies
+        for pattern in policy.idle_rules(tools)
+        if not _is_for_a_host(pattern)
+    ]
+    for where, pattern in idle[:DOCTOR_ITEMS]:
+        yield Check(
+            section="approvals",
+            state="note",
+            text=f"{where}.rules: no tool meets `{pattern}`.",
+            action=(
+                "correct it, unless it is for tools to come: rules meet `server__tool` and `toolset/server__tool`, "
+                "those with `ask` and `deny` also the tool's own name"
+            ),
+        )
+    yield from _more("approvals", len(idle))
+
+
+def _is_for_a_host(pattern: str) -> bool:
+    """Whether a rule meets core tools, which a host with the same configuration has and a gateway has not."""
+    name = pattern.removeprefix(f"{CORE_TOOLSET}/")
+    return name in CoreSet.of() or any(fnmatchcase(known, name) for known in DEFAULT_CORE)
 
 
 def _why(decision: GateDecision) -> str:

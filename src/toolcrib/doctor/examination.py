@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from toolcrib.doctor.checks import (
     Check,
     ProfileView,
     ServerState,
+    check_approvals,
     check_clients,
     check_config,
     check_gate,
@@ -27,6 +28,7 @@ from toolcrib.doctor.checks import (
     check_skipped,
 )
 from toolcrib.errors import ToolcribError
+from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
 from toolcrib.gateway.run import DEFAULT_CONFIG
 from toolcrib.kernel import account
@@ -104,6 +106,7 @@ async def examine(
         )
         findings = await asyncio.to_thread(crib.screen)
         held_back, drifts, skipped = crib.held_back, crib.drifts, crib.skipped
+        tools = [tool for offer in crib.offers for tool in offer.toolset.tools]
         if tier != "off":
             _apply(crib)
         encoder = await asyncio.to_thread(_encoder_state, retriever)
@@ -116,6 +119,7 @@ async def examine(
         *check_config(path, changed),
         *check_servers(servers),
         *check_gate(views),
+        *(check_approvals(_policies(crib, profiles), tools) if not any(server.error for server in servers) else ()),
         check_retrieval(configured=configured, unavailable=retriever.unavailable, encoder=encoder),
         *(await asyncio.to_thread(_ask_reranker, settings, environ)),
         check_kernel(account=account()),
@@ -197,6 +201,15 @@ def _view(crib: Crib, principal: Principal, context: int | None) -> ProfileView:
         tokens=assembly.tokens,
         missing=session.missing_tools(),
     )
+
+
+def _policies(crib: Crib, profiles: Profiles) -> Iterator[ApprovalPolicy]:
+    """The general policy, and those of profiles."""
+    yield crib.approvals.policy
+    for name in profiles.names:
+        own = profiles.principal("doctor", name).policy
+        if own is not None:
+            yield own
 
 
 def _apply(crib: Crib) -> None:
