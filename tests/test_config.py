@@ -238,7 +238,24 @@ def test_files_that_a_configuration_names_are_beside_it_wherever_one_stands(
         assert Path(settings.activity.file or "").resolve() == tmp_path / "conf/logs/feed.jsonl"
         assert Path(settings.gateway.tokens or "").resolve() == tmp_path / "conf/t.json"
         assert lock_file(named, settings).resolve() == tmp_path / "conf/approved.lock"
-    assert lock_file(path, load_settings(environ={}).settings) == tmp_path / "conf/toolcrib.lock"
+
+
+@pytest.mark.parametrize(
+    ("name", "lock"),
+    [
+        ("toolcrib.yaml", "toolcrib.lock"),
+        ("cursor.json", "cursor.lock"),
+        ("claude-code-1f0c2d9a.json", "claude-code-1f0c2d9a.lock"),
+        ("settings.local.yaml", "settings.local.lock"),
+        ("plain", "plain.lock"),
+        ("odd.lock", "odd.lock.lock"),
+    ],
+)
+@pytest.mark.requirement("X21")
+def test_a_lock_that_nobody_names_is_the_configurations_own(name: str, lock: str) -> None:
+    settings = load_settings(environ={}).settings
+    assert lock_file(Path("conf", name), settings) == Path("conf", lock)
+    assert lock_file(Path(name), settings) == Path(lock)
 
 
 def test_a_file_by_its_whole_name_or_in_ones_home_is_where_it_says(

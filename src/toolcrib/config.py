@@ -17,7 +17,7 @@ import yaml
 
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.errors import ConfigError
-from toolcrib.intake.pins import LOCK_NAME
+from toolcrib.intake.pins import lock_beside
 from toolcrib.jsonc import TextError, read_jsonc
 from toolcrib.settings import ServerSettings, Settings
 from toolcrib.sources.base import Source
@@ -77,7 +77,7 @@ def load_settings(
 
 def lock_file(path: Path, settings: Settings) -> Path:
     """The lock file that belongs to a configuration file."""
-    return _beside(path, settings.lock or LOCK_NAME)
+    return _beside(path, settings.lock) if settings.lock else lock_beside(path)
 
 
 def _with_places(settings: Settings, path: Path) -> Settings:

@@ -39,7 +39,7 @@ DECODED_MAX_CHARS = 8_192
 """Characters of one encoded run that are decoded."""
 
 LOCK_MAX_BYTES = 16 * 1024 * 1024
-"""Size of `toolcrib.lock`: a line of about 200 bytes for each of 25,000 tools is 5 MB."""
+"""Size of a lock file: a line of about 200 bytes for each of 25,000 tools is 5 MB."""
 
 INTAKE_REPORTS = 100
 """Lines that one look at the sources may add to the log and the feed; the rest is counted."""

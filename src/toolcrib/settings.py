@@ -224,10 +224,11 @@ class Settings(_Section, frozen=True):
     limits: LimitSettings = LimitSettings()
     activity: ActivitySettings = ActivitySettings()
     pins: PinMode = "warn"
-    """What happens to a tool of an MCP source whose definition or launch is not as `toolcrib.lock` approves it:
+    """What happens to a tool of an MCP source whose definition or launch is not as the lock file approves it:
     `off` compares nothing, `warn` serves and reports it, `enforce` holds it back (everything, if there is no lock)."""
     lock: str | None = None
-    """The lock file, relative to the configuration file; `toolcrib.lock` beside it if not given."""
+    """The lock file, relative to the configuration file; if not given, it lies beside it and is named like it:
+    `toolcrib.lock` for `toolcrib.yaml`."""
     screening: ScreeningMode = "hold"
     """What happens to a tool of an MCP source that looks wrong: `off` looks at nothing, `warn` reports, `hold` holds
     back hard findings (hidden characters, encoded or self-concealing orders, look-alike names) and reports the rest,

@@ -13,6 +13,7 @@ from tests.clients.samples import SAMPLES, Sample
 from toolcrib.clients import install as installing
 from toolcrib.clients.files import write_whole
 from toolcrib.errors import ConfigError
+from toolcrib.intake.pins import Lock, write_lock
 from toolcrib.jsonc import read_jsonc
 
 by_client = pytest.mark.parametrize("sample", SAMPLES, ids=[sample.client for sample in SAMPLES])
@@ -277,6 +278,22 @@ def test_a_gateway_file_that_somebody_changed_is_kept(home: Path, terminal: Term
     assert gateway.read_text(encoding="utf-8") == "{}"
     blocked = terminal.run("install", "cursor")
     assert blocked.code == 2 and "is there already" in blocked.err
+
+
+@pytest.mark.requirement("X24")
+def test_what_somebody_approved_is_kept_for_the_next_installation_of_that_client(
+    home: Path, terminal: Terminal
+) -> None:
+    place(home, SAMPLES[2])
+    assert terminal.run("install", "cursor").code == 0
+    lock = home / ".config" / "toolcrib" / "cursor.lock"
+    write_lock(lock, Lock())
+    write_lock(lock.with_name("zed.lock"), Lock())
+    assert terminal.run("uninstall", "cursor", "--dry-run", "--json").json[0]["kept_files"] == [str(lock)]
+    done = terminal.run("uninstall", "cursor")
+    assert done.code == 0 and f"kept, because it has what you approved: {lock}" in done.out
+    assert lock.is_file() and not lock.with_suffix(".json").exists()
+    assert terminal.run("install", "cursor").code == 0
 
 
 @pytest.mark.requirement("X24")

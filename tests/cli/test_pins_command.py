@@ -122,6 +122,17 @@ def test_servers_are_started_asked_and_ended_and_their_launch_is_pinned(tmp_path
     assert same.returncode == 0 and "mcp-dead could not be asked" in same.stdout
 
 
+@pytest.mark.requirement("X21")
+def test_approving_for_one_of_two_configurations_undoes_nothing_for_the_other(place: Path) -> None:
+    for name in ("cursor", "zed"):
+        tools = {"command": sys.executable, "args": [str(BAD_UPSTREAM), "--mode", "ok"]}
+        (place / f"{name}.json").write_text(json.dumps({"mcpServers": {name: tools}}))
+        assert toolcrib("pins", "approve", "--all", "--config", f"{name}.json", cwd=place).returncode == 0
+    for name in ("cursor", "zed"):
+        left = toolcrib("pins", "diff", "--config", f"{name}.json", "--json", cwd=place)
+        assert json.loads(left.stdout) == {"lock": f"{name}.lock", "exists": True, "problems": [], "differences": []}
+
+
 @pytest.mark.requirement("C6")
 def test_another_command_line_holds_back_what_was_approved(tmp_path: Path) -> None:
     serve(tmp_path, good="ok")

@@ -26,7 +26,8 @@ Config = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Configuration file; without it, toolcrib.yaml here.")
 ]
 LockFile = Annotated[
-    Path | None, typer.Option("--lock", metavar="FILE", help="Lock file; toolcrib.lock beside the configuration.")
+    Path | None,
+    typer.Option("--lock", metavar="FILE", help="Lock file; else beside the configuration: x.lock for x.yaml."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

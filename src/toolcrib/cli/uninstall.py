@@ -58,6 +58,8 @@ def _show(plan: "UninstallPlan", *, dry_run: bool) -> None:
     console.print(f"{plan.family.title}: {plan.path}: {verb}.", markup=False, soft_wrap=True)
     for file in plan.kept_files:
         console.print(f"  kept, because it was changed: {file}", markup=False, soft_wrap=True)
+    for file in plan.kept_locks:
+        console.print(f"  kept, because it has what you approved: {file}", markup=False, soft_wrap=True)
 
 
 def _secrets(plan: "UninstallPlan") -> frozenset[str]:

@@ -15,6 +15,7 @@ from toolcrib.clients.files import decode, digest_of, encode_like, load_bytes, p
 from toolcrib.clients.manifest import Manifest, backup_path, load_manifest, manifest_path
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import ConfigError
+from toolcrib.intake.pins import lock_beside
 from toolcrib.jsonc import TextError
 
 Way = Literal["restored", "put back", "already as before"]
@@ -32,6 +33,8 @@ class UninstallPlan:
     way: Way
     kept_files: tuple[Path, ...]
     """Files of the gateway that somebody has changed: they stay."""
+    kept_locks: tuple[Path, ...] = ()
+    """What somebody has approved for the gateway: it stays for the next installation, which is often the next step."""
 
 
 def find_installed(family: Family, around: Surroundings) -> tuple[tuple[Path, Manifest], ...]:
@@ -66,6 +69,7 @@ def plan_uninstall(family: Family, path: Path, manifest: Manifest, *, keep_chang
         for file in manifest.gateway_files
         if Path(file.path).exists() and digest_of(load_bytes(Path(file.path))) != file.sha256
     )
+    locks = (lock_beside(Path(file.path)) for file in manifest.gateway_files)
     return UninstallPlan(
         family=family,
         path=path,
@@ -74,6 +78,7 @@ def plan_uninstall(family: Family, path: Path, manifest: Manifest, *, keep_chang
         restored=restored,
         way=way,
         kept_files=kept,
+        kept_locks=tuple(lock for lock in locks if lock.is_file()),
     )
 
 
@@ -97,7 +102,7 @@ def report_of(plan: UninstallPlan) -> JsonObject:
         "path": str(plan.path),
         "way": plan.way,
         "servers": list(plan.manifest.names),
-        "kept_files": [str(file) for file in plan.kept_files],
+        "kept_files": [str(file) for file in (*plan.kept_files, *plan.kept_locks)],
     }
 
 

@@ -1,4 +1,4 @@
-"""`toolcrib.lock`: which definitions, and which ways of starting their source, somebody has approved.
+"""The lock file: which definitions, and which ways of starting their source, somebody has approved.
 
 The file is JSON with one line for each tool, sorted, so that a change of an upstream shows up as a line in a review.
 It holds digests only. A pin covers the whole definition as its source gave it; a launch pin covers command,
@@ -23,7 +23,9 @@ from toolcrib.errors import ConfigError
 from toolcrib.limits import LOCK_MAX_BYTES
 
 LOCK_NAME = "toolcrib.lock"
+"""The lock of those who have no configuration file."""
 LOCK_VERSION = 1
+_SUFFIX = ".lock"
 _ABOUT = "Approved tool definitions. Written by `toolcrib pins approve`; keep it under version control."
 _HINT_CHARS = 16
 
@@ -115,6 +117,14 @@ class Drift:
     state: State
     parts: tuple[str, ...] = ()
     """What changed: `description`, `schema`, `other fields`."""
+
+
+def lock_beside(config: Path) -> Path:
+    """The lock of a configuration file that names none: `cursor.lock` for `cursor.json`.
+
+    Of two configurations in one directory, neither may undo what was approved for the other.
+    """
+    return config.with_name(f"{config.name if config.suffix == _SUFFIX else config.stem}{_SUFFIX}")
 
 
 def pin_of(tool: Tool) -> Pin:
