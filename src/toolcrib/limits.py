@@ -81,7 +81,10 @@ HOOK_DEADLINE_S = 5.0
 """Seconds that one hook, guardrail or checkpoint may take; a slower guard counts as a no."""
 
 APPROVAL_TTL_S = 600.0
-"""Seconds that a grant stays valid when it is not used."""
+"""Seconds that a grant stays valid when it is not used, and that a question waits for an answer, if nothing is set."""
+
+APPROVAL_TTL_MAX_S = 31_536_000.0
+"""Seconds after which a question that was left for a person is gone, whatever is set: a year."""
 
 APPROVALS_PENDING = 5
 """Questions that one session may have open, so that nobody is worn down by a spray of prompts."""

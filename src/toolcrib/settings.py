@@ -87,6 +87,7 @@ class ApprovalSettings(ApprovalRules, frozen=True):
     """`approvals`: what counts for everybody, and how long an answer may take."""
 
     ttl_s: Seconds = APPROVAL_TTL_S
+    """Seconds that a question stays open and a grant stays valid, wherever somebody is asked."""
 
 
 class LimitSettings(_Section, frozen=True):

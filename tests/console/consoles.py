@@ -70,7 +70,7 @@ async def console_page(
     *sources: McpSource, directory: Path, settings: Settings = SETTINGS, signed_in: bool = True
 ) -> AsyncGenerator[Page]:
     """The page of a gateway over these servers."""
-    desk = ApprovalDesk(directory / "desk")
+    desk = ApprovalDesk(directory / "desk", ttl_s=settings.approvals.ttl_s)
     servers = sources or (MemoryServer().source("one"),)
     crib = Crib(*servers, settings=settings, core=(), approver=ClientApprover(desk=desk))
     gateway = Gateway(crib, Profiles({"none": ProfileSettings(tools=("nothing",))}), desk=desk)

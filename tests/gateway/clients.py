@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -84,9 +85,12 @@ async def gateway_client(
     settings: Settings | None = None,
     lock: Path | None = None,
     desk: Path = NO_DESK,
+    clock: Callable[[], float] = time.time,
 ) -> AsyncGenerator[RawClient]:
-    """A client of a gateway over these sources."""
-    crib = Crib(*sources, settings=settings, core=(), approver=ClientApprover(desk=ApprovalDesk(desk)), lock=lock)
+    """A client of a gateway over these sources; `clock` is that of approvals."""
+    waiting = ApprovalDesk(desk, ttl_s=(settings or Settings()).approvals.ttl_s, clock=clock)
+    approver = ClientApprover(desk=waiting, clock=clock)
+    crib = Crib(*sources, settings=settings, core=(), approver=approver, lock=lock)
     gateway = Gateway(crib, Profiles({"test": profile or ProfileSettings()}))
     async with crib:
         changes = ChangeFeed(crib)

@@ -1,6 +1,7 @@
 """Calls that wait for somebody at the command line."""
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from tests.gateway.clients import gateway_client
 from toolcrib.definitions import Call
 from toolcrib.errors import ApprovalRequired, ConfigError
 from toolcrib.execution.approval import ApprovalRequest, binding_of
-from toolcrib.gateway.desk import ApprovalDesk
-from toolcrib.limits import APPROVAL_TTL_S, APPROVALS_PENDING
+from toolcrib.gateway.desk import ApprovalDesk, show_time
+from toolcrib.gateway.run import open_gateway
+from toolcrib.limits import APPROVAL_TTL_MAX_S, APPROVAL_TTL_S, APPROVALS_PENDING
 from toolcrib.settings import ApprovalSettings, Settings
 
 ASK = Settings(approvals=ApprovalSettings(rules={"*echo": "ask"}))
@@ -64,15 +66,47 @@ def test_an_agreement_counts_for_one_principal_and_one_set_of_arguments(tmp_path
     assert desk.take(asked(repo="a").binding)
 
 
-def test_an_agreement_and_a_question_end_with_their_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ttl_s", [APPROVAL_TTL_S, 30.0])
+def test_an_agreement_and_a_question_end_with_their_time(ttl_s: float, tmp_path: Path) -> None:
     now = [1000.0]
-    desk = ApprovalDesk(tmp_path / "desk", clock=lambda: now[0])
+    desk = ApprovalDesk(tmp_path / "desk", ttl_s=ttl_s, clock=lambda: now[0])
     desk.grant(desk.ask(asked(repo="a")))
     desk.ask(asked(repo="b"))
-    now[0] += APPROVAL_TTL_S + 1
+    now[0] += ttl_s - 1
+    assert [item.binding for item in desk.waiting()] == [asked(repo="b").binding]
+    now[0] += 2
     assert not desk.take(asked(repo="a").binding)
     assert not desk.waiting()
     assert not list(desk.directory.iterdir())
+
+
+@pytest.mark.requirement("X22")
+@pytest.mark.parametrize(("ttl_s", "said"), [(90, "90 seconds"), (600, "10 minutes"), (float("inf"), "8760 hours")])
+async def test_the_gateway_asks_for_as_long_as_the_configuration_says_and_tells_so(
+    ttl_s: float, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    crib, gateway = open_gateway(Settings(approvals=ApprovalSettings(ttl_s=ttl_s, default="ask")))
+    with pytest.raises(ApprovalRequired) as refused:
+        await crib.approvals.require(asked(repo="a").call)
+    (waiting,) = gateway.desk.waiting()
+    assert f"`toolcrib approvals grant {waiting.id}` within {said}, where" in refused.value.message
+    assert waiting.expires - time.time() == pytest.approx(min(ttl_s, APPROVAL_TTL_MAX_S), abs=20)
+    shown = await asyncio.to_thread(toolcrib, "approvals", "list")
+    assert f"{waiting.id}  delete_repo" in shown.stdout
+    assert f"{said.split()[-1]} left" in shown.stdout
+
+
+def test_a_span_of_time_is_told_in_words_and_not_as_longer_than_it_is() -> None:
+    told = {
+        1.9: "1 second",
+        45.5: "45 seconds",
+        90: "90 seconds",
+        150: "2 minutes",
+        600: "10 minutes",
+        9_000: "2 hours",
+    }
+    assert {seconds: show_time(seconds) for seconds in told} == told
 
 
 def test_nobody_is_worn_down_by_a_spray_of_questions(tmp_path: Path) -> None:

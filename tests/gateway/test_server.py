@@ -253,6 +253,25 @@ async def test_a_modern_client_approves_by_answering_and_no_answer_counts_for_ot
     assert "toolcrib-approval" not in str(server.received)
 
 
+@pytest.mark.requirement("X22", "G8")
+@pytest.mark.parametrize(("after_s", "ran"), [(29, 1), (31, 0)])
+async def test_the_answer_of_a_modern_client_counts_for_as_long_as_the_configuration_says(after_s: float, ran: int):
+    server, now = MemoryServer(), [1000.0]
+    async with gateway_client(
+        server.source("one"),
+        modern=True,
+        capabilities={"elicitation": {}},
+        settings=Settings(approvals=ApprovalSettings(rules={"echo": "ask"}, ttl_s=30)),
+        clock=lambda: now[0],
+    ) as client:
+        await client.names()
+        state = (await client.call("one__echo", {"text": "a"}))["result"]["requestState"]
+        now[0] += after_s
+        yes = {"toolcrib-approval": {"action": "accept", "content": {"allow": True}}}
+        await client.call("one__echo", {"text": "a"}, inputResponses=yes, requestState=state)
+    assert server.count("tools/call") == ran
+
+
 @pytest.mark.requirement("X22", "B14")
 async def test_a_client_that_cannot_ask_is_refused_with_what_would_allow_it():
     server = MemoryServer()

@@ -39,7 +39,7 @@ def list_waiting(json: Json = False) -> None:
     if not waiting:
         console.print("No call waits for agreement.")
     for item in waiting:
-        console.print(_shown(item), markup=False, highlight=False)
+        console.print(_shown(item), markup=False, highlight=False, soft_wrap=True)
 
 
 def grant(number: Number, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask again.")] = False) -> None:
@@ -87,10 +87,10 @@ def _gone(number: str) -> Exception:
 
 
 def _shown(item: "Waiting") -> str:
-    minutes = max(0, item.expires - int(time.time())) // 60 + 1
-    return (
-        f"{item.id}  {item.tool} of {item.toolset}, for {item.principal}, {minutes} min left\n  with {item.arguments}"
-    )
+    from toolcrib.gateway.desk import show_time
+
+    left = show_time(max(0, item.expires - int(time.time())))
+    return f"{item.id}  {item.tool} of {item.toolset}, for {item.principal}, {left} left\n  with {item.arguments}"
 
 
 def _fields(item: "Waiting") -> dict[str, str | int]:

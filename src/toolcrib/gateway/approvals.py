@@ -16,9 +16,8 @@ import orjson
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, CallError, ConfigError
 from toolcrib.execution.approval import ApprovalRequest
-from toolcrib.gateway.desk import ApprovalDesk, show_arguments
+from toolcrib.gateway.desk import ApprovalDesk, show_arguments, show_time
 from toolcrib.gateway.relay import ClientExchange
-from toolcrib.limits import APPROVAL_TTL_S
 from toolcrib.sources.json_rpc import RpcError
 from toolcrib.sources.link import read_json
 
@@ -42,7 +41,7 @@ class InputNeeded(CallError):
 
 
 class ClientApprover:
-    """Asks whoever sits behind the client that called."""
+    """Asks whoever sits behind the client that called; a question stays open as long as one at the desk."""
 
     def __init__(self, *, desk: ApprovalDesk, clock: Callable[[], float] = time.time) -> None:
         self._desk = desk
@@ -81,7 +80,7 @@ class ClientApprover:
         browser = f"or to allow it at {self._desk.console}; " if self._desk.console else ""
         raise ApprovalRequired(
             f"`{name}` needs approval, and this client cannot ask for it. Ask the user to run "
-            f"`toolcrib approvals grant {number}` within {APPROVAL_TTL_S / 60:.0f} minutes, where the gateway runs; "
+            f"`toolcrib approvals grant {number}` within {show_time(self._desk.ttl_s)}, where the gateway runs; "
             f"{browser}then make the same call again.",
             detail=why,
         )
@@ -99,7 +98,7 @@ class ClientApprover:
         return _agrees(dict(answer))
 
     def _seal(self, binding: str) -> str:
-        expires = int(self._clock() + APPROVAL_TTL_S)
+        expires = int(self._clock() + self._desk.ttl_s)
         return f"toolcrib.{expires}.{self._mac(binding, expires)}"
 
     def _is_sealed(self, state: str, binding: str) -> bool:

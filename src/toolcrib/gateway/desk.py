@@ -22,7 +22,7 @@ import msgspec
 
 from toolcrib.errors import ApprovalRequired, ConfigError
 from toolcrib.execution.approval import ApprovalRequest
-from toolcrib.limits import APPROVAL_TTL_S, APPROVALS_PENDING
+from toolcrib.limits import APPROVAL_TTL_MAX_S, APPROVAL_TTL_S, APPROVALS_PENDING
 from toolcrib.sources.json_rpc import visible
 
 _ASKED = ".asked"
@@ -62,11 +62,28 @@ def show_arguments(request: ApprovalRequest) -> str:
     return cut if len(cut) == len(shown) else f"{cut}… ({len(shown)} characters)"
 
 
+def show_time(seconds: float) -> str:
+    """A span of time in words, never longer than it is."""
+    for size, unit in ((3_600, "hour"), (60, "minute")):
+        if seconds >= 2 * size:
+            return f"{int(seconds // size)} {unit}s"
+    whole = int(seconds)
+    return f"{whole} second{'' if whole == 1 else 's'}"
+
+
 class ApprovalDesk:
     """The questions of one directory."""
 
-    def __init__(self, directory: Path | None = None, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        directory: Path | None = None,
+        *,
+        ttl_s: float = APPROVAL_TTL_S,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.directory = directory or default_directory()
+        self.ttl_s = min(ttl_s, APPROVAL_TTL_MAX_S)
+        """Seconds that a question of ours waits, and its answer with it; those of others have their own."""
         self.console: str | None = None
         """Where a person can answer in a browser, if anywhere."""
         self._clock = clock
@@ -82,7 +99,7 @@ class ApprovalDesk:
             arguments=show_arguments(request),
             rule=request.rule,
             binding=request.binding,
-            expires=int(self._clock() + APPROVAL_TTL_S),
+            expires=int(self._clock() + self.ttl_s),
         )
         others = [item for item in self.waiting() if item.principal == call.principal and item.id != question.id]
         if len(others) >= APPROVALS_PENDING:

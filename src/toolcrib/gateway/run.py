@@ -69,7 +69,7 @@ def gateway_settings(loaded: Loaded) -> Settings:
 
 def open_gateway(settings: Settings, *, lock: Path | None = None) -> tuple[Crib, Gateway]:
     """The crib of these settings, and a gateway over it. Raises `ConfigError`."""
-    core, desk = settings.tools.core or (), ApprovalDesk()
+    core, desk = settings.tools.core or (), ApprovalDesk(ttl_s=settings.approvals.ttl_s)
     crib = Crib(*open_sources(settings), settings=settings, core=core, approver=ClientApprover(desk=desk), lock=lock)
     profiles = Profiles(settings.profiles)
     profiles.check(crib)

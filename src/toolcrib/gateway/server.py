@@ -51,7 +51,7 @@ class Gateway:
     def __init__(self, crib: Crib, profiles: Profiles, *, desk: ApprovalDesk | None = None) -> None:
         self.crib = crib
         self.profiles = profiles
-        self.desk = desk or ApprovalDesk()
+        self.desk = desk or ApprovalDesk(ttl_s=crib.settings.approvals.ttl_s)
         """Where calls wait for a person whom their client cannot ask."""
         self.library = Library(crib)
         self.parking = Parking()
