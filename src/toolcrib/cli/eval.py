@@ -10,14 +10,15 @@ import typer
 from toolcrib.cli.output import print_json, write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from toolcrib.crib import Crib
     from toolcrib.definitions import Json, Toolset
     from toolcrib.evals.corpus import Query
     from toolcrib.evals.run import Evaluation
     from toolcrib.retrieval.base import Document
-    from toolcrib.settings import SemanticTier, Settings
+    from toolcrib.retrieval.reranker import Reranker
+    from toolcrib.settings import SemanticTier, Settings, ToolSearchSettings
 
 Retrieval = Literal["lexical", "hybrid"]
 Other = Literal["lexical", "hybrid", "onnx"]
@@ -37,12 +38,18 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="One query per line: id, query, relevant, category. Made up if not given."),
     ] = None,
-    retrieval: Annotated[Retrieval, typer.Option(help="How to search.")] = "hybrid",
+    retrieval: Annotated[
+        Retrieval | None, typer.Option(help="How to search; else as configured, `hybrid` with --tools.")
+    ] = None,
     semantic: Annotated[
-        Literal["static", "onnx", "off"], typer.Option(help="What meaning comes from; `onnx` needs the extra.")
-    ] = "static",
+        Literal["static", "onnx", "off"] | None,
+        typer.Option(
+            help="What meaning comes from, `onnx` needs the extra; else as configured, `static` with --tools."
+        ),
+    ] = None,
     compare: Annotated[
-        Other | None, typer.Option(help="Another way of searching, on the same queries; `hybrid` is with `static`.")
+        Other | None,
+        typer.Option(help="Another way of searching, on the same queries; `hybrid` is with `static`, no reranker."),
     ] = None,
     min_recall1: Annotated[
         float | None, typer.Option(metavar="X", min=0, max=1, help="Fail below this recall@1.")
@@ -69,10 +76,11 @@ def evaluate(
     from toolcrib.evals import report
     from toolcrib.evals.compare import compare as compare_runs
     from toolcrib.evals.run import unmet
+    from toolcrib.settings import ToolSearchSettings
 
-    catalog = _read(tools, config, queries)
-    run = _run(catalog, retrieval, semantic, weighed=True)
-    other = _run(catalog, "hybrid", _TIERS[compare]) if compare else None
+    catalog = _read(tools, config, queries, _Wish(retrieval=retrieval, semantic=semantic))
+    run = _run(catalog, catalog.search, weighed=True)
+    other = _run(catalog, ToolSearchSettings(semantic=_TIERS[compare])) if compare else None
     summary = run.summary()
     if chart:
         write_file(chart, report.svg_chart(run))
@@ -105,24 +113,47 @@ def evaluate(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """How the command line wants to search. Who asks for meaning gets it, although the configuration has it off."""
+
+    retrieval: Retrieval | None
+    semantic: "SemanticTier | None"
+
+    def flags(self) -> "Mapping[str, Json]":
+        """What counts above the configuration."""
+        meant = "hybrid" if self.semantic in {"static", "onnx"} else None
+        given = {"retrieval": self.retrieval or meant, "semantic": self.semantic}
+        return {f"tools.tool_search.{key}": value for key, value in given.items() if value}
+
+    def search(self, settings: "Settings") -> "ToolSearchSettings":
+        """How to search, with settings that have the flags already."""
+        from msgspec.structs import replace
+
+        found = settings.tools.tool_search
+        is_contrary = self.retrieval == "hybrid" and self.semantic is None and found.semantic == "off"
+        return replace(found, semantic="static") if is_contrary else found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Catalog:
-    """What is searched and asked, and what it costs to attach."""
+    """What is searched and asked, how, and what it costs to attach."""
 
     documents: "Sequence[Document]"
     queries: "Sequence[Query]"
+    search: "ToolSearchSettings"
     toolsets: "Sequence[Toolset]"
     """The definitions; none if the file only has names and words of tools."""
     settings: "Settings | None"
 
 
-def _read(tools: Path | None, config: Path | None, queries: Path | None) -> _Catalog:
+def _read(tools: Path | None, config: Path | None, queries: Path | None, wish: _Wish) -> _Catalog:
     from toolcrib.errors import ConfigError
     from toolcrib.evals.corpus import read_queries, unknown_answers, with_keys
     from toolcrib.evals.generate import synthetic_queries
 
     if tools is not None and config is not None:
         raise ConfigError("Give --tools or --config, not both.")
-    catalog = _of_file(tools) if tools is not None else _of_servers(config)
+    catalog = _of_file(tools, wish) if tools is not None else _of_servers(config, wish)
     documents = catalog.documents
     if queries is None:
         return replace(catalog, queries=synthetic_queries(documents))
@@ -134,8 +165,9 @@ def _read(tools: Path | None, config: Path | None, queries: Path | None) -> _Cat
     return replace(catalog, queries=asked)
 
 
-def _of_file(tools: Path) -> _Catalog:
+def _of_file(tools: Path, wish: _Wish) -> _Catalog:
     from toolcrib.cli.catalogs import load_catalog
+    from toolcrib.config import load_settings
     from toolcrib.errors import ConfigError
     from toolcrib.evals.corpus import read_tools
 
@@ -146,11 +178,13 @@ def _of_file(tools: Path) -> _Catalog:
         # Its tools can be searched, but a model could not call them: there is nothing to attach.
         typer.echo(f"toolcrib: No token break-even: {error}", err=True)
         toolsets = ()
-    return _Catalog(documents=documents, queries=(), toolsets=toolsets, settings=None)
+    # A file of tools has no configuration: neither one that lies here nor the environment has a say in its figures.
+    search = wish.search(load_settings(environ={}, flags=wish.flags()).settings)
+    return _Catalog(documents=documents, queries=(), search=search, toolsets=toolsets, settings=None)
 
 
-def _of_servers(config: Path | None) -> _Catalog:
-    """The tools of a configuration as a session searches them, aliases included; their names are their ids."""
+def _of_servers(config: Path | None, wish: _Wish) -> _Catalog:
+    """The tools of a configuration, searched as a session does, aliases included; their names are their ids."""
     from toolcrib.cli.cribs import open_crib, use_crib
     from toolcrib.errors import ConfigError
     from toolcrib.retrieval.documents import documents_of
@@ -161,39 +195,54 @@ def _of_servers(config: Path | None) -> _Catalog:
         return _Catalog(
             documents=[found for toolset in toolsets for found in documents_of(toolset, aliases)],
             queries=(),
+            search=wish.search(crib.settings),
             toolsets=crib.inventory.toolsets,
             settings=crib.settings,
         )
 
-    catalog = use_crib(open_crib(tools=None, config=config), take)
+    catalog = use_crib(open_crib(tools=None, config=config, flags=wish.flags()), take)
     if not catalog.documents:
         raise ConfigError("No server has a tool that can be searched: `toolcrib doctor` says more.")
     return catalog
 
 
-def _run(catalog: _Catalog, retrieval: Retrieval, semantic: "SemanticTier", *, weighed: bool = False) -> "Evaluation":
+def _run(catalog: _Catalog, search: "ToolSearchSettings", *, weighed: bool = False) -> "Evaluation":
     import os
 
     from toolcrib.audit.weighing import weigh
     from toolcrib.cli.progress import wait_for_vectors
     from toolcrib.evals.run import evaluate as run_evaluation
-    from toolcrib.retrieval.factory import build_retriever, encoder_fill, semantic_tier
-    from toolcrib.settings import ToolSearchSettings
+    from toolcrib.retrieval.factory import RerankedRetriever, build_retriever, encoder_fill, endpoint_of, semantic_tier
 
-    settings = ToolSearchSettings(retrieval=retrieval, semantic=semantic)
-    retriever = build_retriever(settings, clock=time.monotonic, environ=os.environ)
+    retriever = build_retriever(search, clock=time.monotonic, environ=os.environ)
+    mode = {"off": "lexical", "static": "hybrid", "onnx": "hybrid+onnx"}[semantic_tier(search)]
+    # Measured is the whole tier: a figure of half of it would be of no use.
+    if isinstance(retriever, RerankedRetriever):
+        _prepare(retriever.reranker, catalog, endpoint_of(search, os.environ).host)
+        mode = f"{mode}+{search.reranker.mode}"
     fill = encoder_fill(retriever)
     if fill is not None:
-        # Measured is the whole tier: a figure of half of it would be of no use.
         retriever.index(catalog.documents)
         wait_for_vectors(fill)
-    modes = {"off": "lexical", "static": "hybrid", "onnx": "hybrid+onnx"}
-    run = run_evaluation(
-        retriever, catalog.documents, catalog.queries, retrieval=modes[semantic_tier(settings)], clock=time.perf_counter
-    )
+    run = run_evaluation(retriever, catalog.documents, catalog.queries, retrieval=mode, clock=time.perf_counter)
+    failure = retriever.reranker.state.last_failure if isinstance(retriever, RerankedRetriever) else None
+    if failure is not None:
+        typer.echo(f"toolcrib: The reranker failed ({failure}): some of these answers are without it.", err=True)
     if not (weighed and catalog.toolsets):
         return run
     texts = [query.text for query in catalog.queries]
     # After it, and with the same retriever: the times above are those of an index that nobody has asked yet.
     found = weigh(catalog.toolsets, texts, settings=catalog.settings, retriever=lambda: retriever)
     return replace(run, break_even=found)
+
+
+def _prepare(reranker: "Reranker", catalog: _Catalog, host: str) -> None:
+    """Has the vectors of all tools made. Raises `ConfigError`: what was asked for must not turn into something else."""
+    from toolcrib.errors import ConfigError
+    from toolcrib.retrieval.factory import PREPARE_BUDGET_S
+
+    if not reranker.prepare(catalog.documents, budget_s=PREPARE_BUDGET_S):
+        raise ConfigError(
+            f"The reranker at {host} does not answer ({reranker.state.last_failure}): start it, or set "
+            "`tools.tool_search.reranker.enabled: false`."
+        )
