@@ -18,7 +18,10 @@ def run(
     ] = None,
     enabled_toolsets: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOOLSET", help="The only toolsets that the turn may have; repeat or separate by commas."),
+        typer.Option(
+            metavar="TOOLSET",
+            help="The only toolsets besides the core tools, which stay; repeat or separate by commas.",
+        ),
     ] = None,
     require: Annotated[
         list[str] | None, typer.Option(metavar="TOOL", help="A tool without which the turn must not start; repeatable.")
@@ -36,7 +39,7 @@ def run(
     workdir: Annotated[Path | None, typer.Option(metavar="DIR", help="Directory that the tools work in.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
 ) -> None:
-    """Runs one task unattended, with its own narrow scope, and says what really happened.
+    """Runs one task unattended, with the core tools and a scope of its own, and says what really happened.
 
     Exit code 1: a required tool is missing (no model was asked), an approval was needed that nobody could give, or
     the model failed.
