@@ -445,6 +445,24 @@ async def test_a_modern_client_subscribes_and_is_told():
     assert told["params"]["_meta"] == acknowledged["params"]["_meta"]
 
 
+@pytest.mark.requirement("E1", "X16")
+async def test_a_client_that_names_any_resource_hears_of_those_that_it_was_granted():
+    servers = {name: MemoryServer([tool("t")]) for name in ("mine", "theirs")}
+    sources = [server.source(name) for name, server in servers.items()]
+    profile = ProfileSettings(toolsets=("mcp-mine",))
+    async with gateway_client(*sources, modern=True, profile=profile) as client:
+        await client.names()
+        named = {"resourceSubscriptions": ["theirs+repo://a", "mine+repo://a"]}
+        task = asyncio.create_task(client.ask("subscriptions/listen", notifications=named))
+        await client.next(method="notifications/subscriptions/acknowledged")
+        for name in ("theirs", "mine"):
+            servers[name].push({"method": "notifications/resources/updated", "params": {"uri": "repo://a"}})
+        told = await client.next(method="notifications/resources/updated")
+        task.cancel()
+    assert told["params"]["uri"] == "mine+repo://a"
+    assert not [message for message in client.messages if message.get("method") == "notifications/resources/updated"]
+
+
 @pytest.mark.requirement("E1")
 async def test_malformed_messages_are_answered_and_the_connection_survives():
     async with gateway_client(MemoryServer().source("one")) as client:

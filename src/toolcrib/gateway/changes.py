@@ -128,7 +128,9 @@ class ChangeFeed:
         if event == "resource" and uri is not None:
             shown = f"{uri_prefix(source)}{uri}"
             for subscription in tuple(self._subscriptions):
-                if shown in subscription.client.subscribed:
+                client = subscription.client
+                # A stateless client may name any URI: it hears of what it was granted.
+                if shown in client.subscribed and source in Library(self._crib).servers(client.principal):
                     subscription.tell("notifications/resources/updated", {"uri": shown})
             return
         self._pending.add((event, source.name))
