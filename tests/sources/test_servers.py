@@ -6,7 +6,7 @@ import pytest
 
 from toolcrib.config import build_settings
 from toolcrib.errors import SourceUnavailable
-from toolcrib.sources.servers import open_servers, resolve
+from toolcrib.sources.servers import open_servers, require_header, resolve
 
 
 def test_a_reference_becomes_the_value_of_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,5 +46,35 @@ async def test_an_address_that_cannot_be_meant_so_is_not_asked(entry: dict[str, 
     try:
         await source.settled.wait()
         assert said in (source.snapshot()[0].unavailable or "")
+    finally:
+        await source.close()
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n", " "])
+def test_the_end_of_the_line_that_a_value_comes_from_is_no_part_of_a_header(end: str) -> None:
+    assert require_header("Authorization", f"Bearer sk-12345678{end}") == "Bearer sk-12345678"
+
+
+@pytest.mark.requirement("X17", "F9")
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        ({"X-Key": "sk-1234\r\nHost: there"}, "the header `X-Key` has a line break"),
+        ({"X-Key": "sk-1234\0"}, "the header `X-Key` has a line break"),
+        ({"X-Key": "sk-1234ü"}, "or a character that no header can hold"),
+        ({"X Key": "sk-1234"}, "`X Key` is no name of a header"),
+        ({"": "sk-1234"}, "`` is no name of a header"),
+    ],
+)
+async def test_a_header_that_cannot_be_sent_is_a_reason_without_its_value(headers: dict[str, str], said: str):
+    (source,) = open_servers(
+        build_settings({"mcpServers": {"one": {"url": "http://127.0.0.1:9/mcp", "headers": headers}}})
+    )
+    await source.start()
+    try:
+        await source.settled.wait()
+        reason = source.snapshot()[0].unavailable or ""
+        assert said in reason
+        assert "sk-" not in reason
     finally:
         await source.close()

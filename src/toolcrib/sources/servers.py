@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from toolcrib.sources.oauth import SignIn
 
 _REFERENCE = re.compile(r"(?P<scheme>(?:Bearer|Basic) )?\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
+_HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 
 
 def open_servers(settings: Settings) -> Sequence[McpSource]:
@@ -99,10 +101,10 @@ async def _connect(
         return await StdioLink.start(name, command, listener=listener, guard=guard)
     from toolcrib.sources.mcp_http import open_link
 
-    url = resolve(entry.url or "")
-    headers = resolve_all(entry.headers)
+    url = resolve(entry.url or "").strip()
     for key, value in {"url": entry.url or "", **entry.headers}.items():
         require_whole(key, value)
+    headers = {key: require_header(key, value) for key, value in resolve_all(entry.headers).items()}
     return await open_link(name, entry, url, headers, listener, sign_in=sign_in(url))
 
 
@@ -114,6 +116,16 @@ def require_whole(key: str, value: str) -> None:
             f"`{key}` has the variable {inner['name']} inside a longer value, where it is not looked up: "
             "put the whole value into one variable"
         )
+
+
+def require_header(key: str, value: str) -> str:
+    """The value without the line end that a variable may bring along. Raises `SourceUnavailable`, without the value."""
+    if not _HEADER_NAME.fullmatch(key):
+        raise SourceUnavailable(f"`{key}` is no name of a header")
+    plain = value.strip()
+    if not _HEADER_VALUE.fullmatch(plain):
+        raise SourceUnavailable(f"the header `{key}` has a line break or a character that no header can hold")
+    return plain
 
 
 def resolve_all(values: Mapping[str, str]) -> dict[str, str]:
