@@ -13,6 +13,7 @@ from toolcrib.execution.dispatch import Era
 from toolcrib.sources.json_rpc import METHOD_NOT_FOUND, RpcError, error_line, result_line
 from toolcrib.sources.link import Link, Listener, Waiter
 from toolcrib.sources.mcp_source import McpOptions, McpSource
+from toolcrib.sources.withheld import NOTHING, Withheld
 
 Method = Callable[..., Any]
 
@@ -30,6 +31,7 @@ class MemoryServer:
         self.era = era
         self.received: list[dict[str, Any]] = []
         self.links: list[MemoryLink] = []
+        self.withheld: Withheld = NOTHING
         self.methods: dict[str, Method] = {
             "tools/list": lambda params: {"tools": self.tools},
             "tools/call": _echo,
@@ -68,7 +70,7 @@ class MemoryLink(Link):
     """One connection to a server in memory."""
 
     def __init__(self, server: MemoryServer, listener: Listener) -> None:
-        super().__init__("memory", listener=listener)
+        super().__init__("memory", listener=listener, withheld=server.withheld)
         self._server = server
         self._tasks: set[asyncio.Task[None]] = set()
 

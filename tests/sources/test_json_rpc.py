@@ -22,6 +22,7 @@ from toolcrib.sources.json_rpc import (
     result_line,
     visible,
 )
+from toolcrib.sources.withheld import Withheld
 
 
 def code_of(data: bytes) -> int:
@@ -171,6 +172,16 @@ def test_noise_is_logged_up_to_a_rate_and_cannot_forge_lines(caplog: pytest.LogC
     now = 61.0
     noise.take(b"again")
     assert noise.tail[-1] == "again"
+
+
+@pytest.mark.requirement("X17")
+@pytest.mark.parametrize("filler", ["x", "語", "\U0001f600"])
+@pytest.mark.parametrize("before", [0, 1_330, 1_995, 6_090])
+def test_noise_is_told_without_secrets_wherever_the_line_is_cut(filler: str, before: int):
+    noise = Noise(logging.getLogger("noise-test"), "server", lambda: 0.0, Withheld(["sk-SECRETSECRET"]))
+    noise.take((filler * before + "sk-SECRETSECRET" * 1_000).encode())
+    assert "sk-" not in noise.tail[0]
+    assert 0 < len(noise.tail[0]) <= 2_000
 
 
 def test_an_answer_is_built_around_bytes_that_are_not_parsed():

@@ -3,12 +3,13 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.fakes.memory_upstream import MemoryLink, MemoryServer
+from tests.fakes.memory_upstream import MemoryLink, MemoryServer, eventually
 
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import SourceUnavailable
 from toolcrib.execution.dispatch import Era
 from toolcrib.sources.json_rpc import RpcError
+from toolcrib.sources.withheld import Withheld
 
 
 class Caller:
@@ -61,6 +62,19 @@ async def test_answers_that_nobody_waits_for_are_counted_and_dropped():
     for message in ({"id": 99, "result": {}}, {"id": "1", "result": {}}, {"id": None, "result": {}}, {"result": {}}):
         link.receive(orjson.dumps({"jsonrpc": "2.0", **message}))
     assert link.strays == 4
+
+
+@pytest.mark.requirement("X17")
+async def test_whoever_waits_is_told_the_end_without_the_secrets_of_the_server():
+    server, link, _ = open_link(work=lambda params: asyncio.Event().wait())
+    link.withheld = Withheld(["sk-12345678"])
+    request = asyncio.ensure_future(link.request("work", {}))
+    await eventually(lambda: server.received)
+    link.fail("it does not know sk-12345678")
+    with pytest.raises(SourceUnavailable, match=r"^it does not know \*\*\*$"):
+        await request
+    assert link.reason == "it does not know ***"
+    await link.close()
 
 
 async def test_an_error_answer_is_an_rpc_error_with_its_data():

@@ -9,6 +9,11 @@ from typing import Any
 import httpx2
 import orjson
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from tests.fakes.web import serve
 from tests.gateway.clients import gateway_client
 from tests.sources.test_mcp_stdio import BAD
 
@@ -164,6 +169,30 @@ async def test_a_bad_status_is_a_reason(status: int, reason: str):
     async with Crib(upstream):
         await upstream.settled.wait()
         assert reason in str(upstream.snapshot()[0].unavailable)
+
+
+@pytest.mark.requirement("X17", "K1")
+@pytest.mark.parametrize("end", ["", "\r", "\r\n"])
+async def test_why_a_server_over_http_refuses_is_told_without_what_it_was_sent(
+    end: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def refuse(request: Request) -> JSONResponse:
+        said = f"bad key {request.headers['authorization']} or {request.query_params['token']} for tenant-1"
+        error = {"code": -32000, "message": said}
+        return JSONResponse({"jsonrpc": "2.0", "id": (await request.json())["id"], "error": error})
+
+    async with serve(lambda base: Starlette(routes=[Route("/mcp", refuse, methods=["POST"])])) as base:
+        # The end of a line comes along where variables are read from a file of another system.
+        monkeypatch.setenv("MY_KEY", f"sk-12345678{end}")
+        monkeypatch.setenv("MY_URL", f"{base}/mcp?token=tok-5678{end}")
+        upstream = source("${MY_URL}", headers={"Authorization": "Bearer ${MY_KEY}", "X-Tenant": "tenant-1"})
+        async with Crib(upstream):
+            await upstream.settled.wait()
+            told = str(upstream.health)
+    assert "it refused the handshake: bad key *** or *** for tenant-1" in told
+    logged = [record.getMessage() for record in caplog.records if record.name.startswith("toolcrib")]
+    assert logged
+    assert "5678" not in told + "".join(logged)
 
 
 def test_events_are_read_however_they_are_cut_and_never_without_end():

@@ -5,10 +5,14 @@ from tests.fakes.memory_upstream import MemoryServer, eventually, tool
 from tests.gateway.clients import gateway_client
 
 from toolcrib.config import build_settings
+from toolcrib.crib import Crib
+from toolcrib.definitions import JsonObject
 from toolcrib.settings import Settings
 from toolcrib.sources.choosing import Choice
+from toolcrib.sources.json_rpc import RpcError
 from toolcrib.sources.mcp_source import McpSource
 from toolcrib.sources.servers import open_servers
+from toolcrib.sources.withheld import Withheld
 
 FOUR = [tool("read_file"), tool("read_dir"), tool("write_file"), tool("delete_file")]
 
@@ -80,3 +84,40 @@ async def test_a_server_tells_how_it_is_since_when_and_why_it_last_failed():
         await eventually(lambda: source.health.state == "up")
         again = source.health
         assert (again.restarts, again.failure, again.failure_s, again.since_s) == (1, "it ended", 30.0, 0.0)
+
+
+def refuse(params: JsonObject) -> JsonObject:
+    raise RpcError(-32000, "x" * 295 + "sk-12345678")
+
+
+@pytest.mark.requirement("X17", "K1")
+@pytest.mark.parametrize(
+    ("method", "reason"), [("initialize", "it refused the handshake: x"), ("tools/list", "its list cannot be read: x")]
+)
+async def test_why_a_server_refuses_is_told_without_its_secrets(
+    method: str, reason: str, caplog: pytest.LogCaptureFixture
+):
+    server = MemoryServer()
+    server.methods[method] = refuse
+    server.withheld = Withheld(["sk-12345678"])
+    source = server.source("shy")
+    async with Crib(source):
+        await source.settled.wait()
+        told = str(source.snapshot()[0].unavailable) + str(source.health)
+    assert reason in told
+    assert "sk-" not in told + caplog.text
+
+
+@pytest.mark.requirement("X17")
+async def test_a_list_that_fails_later_is_logged_without_the_secrets_of_the_server(caplog: pytest.LogCaptureFixture):
+    server = MemoryServer(prompts__list=refuse)
+    server.withheld = Withheld(["sk-12345678"])
+    source = server.source("shy")
+    with caplog.at_level("INFO", "toolcrib"):
+        async with Crib(source):
+            await source.settled.wait()
+            server.methods["tools/list"] = refuse
+            server.push({"method": "notifications/tools/list_changed"})
+            await eventually(lambda: "its changed list cannot be read" in caplog.text)
+    assert "prompts/list is not answered: x" in caplog.text
+    assert "sk-" not in caplog.text

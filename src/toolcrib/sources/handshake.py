@@ -31,6 +31,8 @@ META_LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 META_SERVER = "io.modelcontextprotocol/serverInfo"
 META_SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
+_WORDS_MAX_CHARS = 300
+"""What is told of an error that a server answered."""
 _ITEMS_ON_LOOP = 100
 _BYTES_ON_LOOP = 128 * 1024
 
@@ -89,7 +91,8 @@ async def shake_hands(link: Link, *, era: Era | None = None, patience: Patience 
                 raise SourceProtocolError(f"it does not speak MCP {MODERN_VERSION}")
         return await _initialize(link, patience)
     except RpcError as error:
-        raise SourceProtocolError(f"it refused the handshake: {error.message[:300]}") from None
+        words = link.withheld.cut(error.message, _WORDS_MAX_CHARS)
+        raise SourceProtocolError(f"it refused the handshake: {words}") from None
     except TimeoutError:
         raise SourceUnavailable(f"it did not answer within {CONNECT_S:g} s") from None
 
@@ -164,6 +167,14 @@ class Listed:
 
 async def read_list(link: Link, peer: Peer, method: str, key: str, *, known: str | None = None) -> Listed | None:
     """A whole list; nothing if its digest is `known`. Raises `RpcError`, `SourceUnavailable`, `TimeoutError`."""
+    try:
+        return await _read_pages(link, peer, method, key, known)
+    except RpcError as error:
+        # It becomes a reason or a line of a log.
+        raise RpcError(error.code, link.withheld.cut(error.message, _WORDS_MAX_CHARS)) from None
+
+
+async def _read_pages(link: Link, peer: Peer, method: str, key: str, known: str | None) -> Listed | None:
     items: list[JsonObject] = []
     pages: list[bytes] = []
     cursors: set[str] = set()

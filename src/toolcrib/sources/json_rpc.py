@@ -19,7 +19,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.kernel import kernel
 from toolcrib.limits import UPSTREAM_NOISE_BYTES_PER_MINUTE
-from toolcrib.sources.withheld import masked
+from toolcrib.sources.withheld import NOTHING, SECRET_MAX_CHARS, Withheld
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -262,18 +262,21 @@ class LineFramer:
 
 
 _TAIL_LINES = 30
+_LINE_CHARS = 2_000
+_LINE_BYTES = 4 * (_LINE_CHARS + SECRET_MAX_CHARS + 1)
+"""Enough for as many characters and for a secret that begins at the last of them."""
 
 
 class Noise:
     """What a peer says that is no protocol: logged up to a rate, then only counted (H7)."""
 
     def __init__(
-        self, logger: logging.Logger, label: str, clock: Callable[[], float], secrets: Sequence[str] = ()
+        self, logger: logging.Logger, label: str, clock: Callable[[], float], withheld: Withheld = NOTHING
     ) -> None:
         self._logger = logger
         self._label = label
         self._clock = clock
-        self._secrets = secrets
+        self._withheld = withheld
         self._since = clock()
         self._room = UPSTREAM_NOISE_BYTES_PER_MINUTE
         self.lines = 0
@@ -297,8 +300,7 @@ class Noise:
                 "%s: more than %d bytes a minute that are no messages: the rest is counted, not logged",
                 self._label, UPSTREAM_NOISE_BYTES_PER_MINUTE,
             )  # fmt: skip
-        # Masked before it is cut: half a secret is one, too.
-        line = visible(masked(text[:4_000].decode(errors="replace"), self._secrets)[:2_000])
+        line = visible(self._withheld.cut(text[:_LINE_BYTES].decode(errors="replace"), _LINE_CHARS))
         if line.strip():
             self.tail.append(line.rstrip())
         self._logger.debug("%s: %s", self._label, line)

@@ -36,6 +36,7 @@ from toolcrib.sources.json_rpc import (
     result_line,
 )  # fmt: skip
 from toolcrib.sources.turns import Turns
+from toolcrib.sources.withheld import NOTHING, Withheld
 
 if TYPE_CHECKING:
     from toolcrib.sources.handshake import Peer
@@ -72,8 +73,10 @@ class Waiter(msgspec.Struct, kw_only=True, eq=False):
 class Link:
     """The part of a link that does not depend on how bytes travel."""
 
-    def __init__(self, name: str, *, listener: Listener) -> None:
+    def __init__(self, name: str, *, listener: Listener, withheld: Withheld = NOTHING) -> None:
         self.name = name
+        self.withheld = withheld
+        """What the server was given that nobody else may read, whatever the server says."""
         self.closed = asyncio.Event()
         self.is_open = True
         """Whether it is not closed."""
@@ -196,11 +199,11 @@ class Link:
         """Marks the link as closed: everybody who waits is told why."""
         if self.closed.is_set():
             return
-        self.reason = reason
+        self.reason = self.withheld.mask(reason)
         self.is_open = False
         self.closed.set()
         for waiter in tuple(self.waiters.values()):
-            self._tell(waiter, SourceUnavailable(reason))
+            self._tell(waiter, SourceUnavailable(self.reason))
         for task in tuple(self._questions):
             task.cancel()
 

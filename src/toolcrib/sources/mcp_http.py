@@ -23,6 +23,7 @@ from toolcrib.settings import ServerSettings
 from toolcrib.sources.json_rpc import INTERNAL_ERROR, Identifier, RpcError, one_line, read_envelope, read_error
 from toolcrib.sources.link import Link, Listener, Waiter
 from toolcrib.sources.sse import EventReader
+from toolcrib.sources.withheld import NOTHING, Withheld, withhold
 
 if TYPE_CHECKING:
     from toolcrib.sources.oauth import SignIn
@@ -69,11 +70,12 @@ async def open_link(
         auth=sign_in,
         event_hooks={"request": [sign_in.look_at_request], "response": [sign_in.look_at_response]} if sign_in else None,
     )
+    withheld = withhold(named=headers, url=url)
     if entry.type == "sse":
-        link = SseLink(name, address, connection, listener=listener)
+        link = SseLink(name, address, connection, listener=listener, withheld=withheld)
         await link.open()
         return link
-    return HttpLink(name, address, connection, listener=listener)
+    return HttpLink(name, address, connection, listener=listener, withheld=withheld)
 
 
 _kept: dict[str, ssl.SSLContext] = {}
@@ -89,8 +91,10 @@ async def _certificates() -> ssl.SSLContext:
 class HttpLink(Link):
     """Streamable HTTP: one POST per message, one session or none."""
 
-    def __init__(self, name: str, url: str, client: httpx2.AsyncClient, *, listener: Listener) -> None:
-        super().__init__(name, listener=listener)
+    def __init__(
+        self, name: str, url: str, client: httpx2.AsyncClient, *, listener: Listener, withheld: Withheld = NOTHING
+    ) -> None:
+        super().__init__(name, listener=listener, withheld=withheld)
         self._url = url
         self._client = client
         self._session: str | None = None
@@ -257,7 +261,7 @@ class HttpLink(Link):
         raise _error_in(body) or RpcError(INTERNAL_ERROR, f"The server answered with HTTP {status}.")
 
     def _lost(self, error: httpx2.HTTPError) -> None:
-        self.fail(f"it cannot be reached: {type(error).__name__}: {str(error)[:200]}")
+        self.fail(f"it cannot be reached: {type(error).__name__}: {self.withheld.cut(str(error), 200)}")
 
 
 def _error_in(body: bytes) -> RpcError | None:
@@ -280,8 +284,10 @@ def require_plain(response: httpx2.Response) -> None:
 class SseLink(Link):
     """The transport of 2024: one event stream down, an endpoint for messages up."""
 
-    def __init__(self, name: str, url: str, client: httpx2.AsyncClient, *, listener: Listener) -> None:
-        super().__init__(name, listener=listener)
+    def __init__(
+        self, name: str, url: str, client: httpx2.AsyncClient, *, listener: Listener, withheld: Withheld = NOTHING
+    ) -> None:
+        super().__init__(name, listener=listener, withheld=withheld)
         self._url = url
         self._client = client
         self._endpoint: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -336,7 +342,7 @@ class SseLink(Link):
                         self._take(event.name, event.data)
             self._end("it closed the stream")
         except httpx2.HTTPError as error:
-            self._end(f"it cannot be reached: {type(error).__name__}: {str(error)[:200]}")
+            self._end(f"it cannot be reached: {type(error).__name__}: {self.withheld.cut(str(error), 200)}")
         except SourceProtocolError as error:
             self._end(str(error))
 
@@ -354,7 +360,7 @@ class SseLink(Link):
     def _end(self, reason: str) -> None:
         self.fail(reason)
         if not self._endpoint.done():
-            self._endpoint.set_exception(SourceUnavailable(reason))
+            self._endpoint.set_exception(SourceUnavailable(self.reason))
 
     def _run(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

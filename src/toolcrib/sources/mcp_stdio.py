@@ -29,7 +29,7 @@ from toolcrib.sources.processes import (
     leaves_pipes_open,
     signal_group,
 )
-from toolcrib.sources.withheld import secrets_of
+from toolcrib.sources.withheld import NOTHING, Withheld, withhold
 
 logger = logging.getLogger("toolcrib.sources")
 
@@ -52,9 +52,9 @@ class Command:
 class StdioLink(Link, asyncio.SubprocessProtocol):
     """A running server."""
 
-    def __init__(self, name: str, *, listener: Listener, guard: Guard, mark: str, secrets: Sequence[str] = ()) -> None:
-        super().__init__(name, listener=listener)
-        self.noise = Noise(logger, name, time.monotonic, secrets)
+    def __init__(self, name: str, *, listener: Listener, guard: Guard, mark: str, withheld: Withheld = NOTHING) -> None:
+        super().__init__(name, listener=listener, withheld=withheld)
+        self.noise = Noise(logger, name, time.monotonic, withheld)
         self.garbage = 0
         """Lines on its output that were no messages."""
         self._framer = LineFramer(UPSTREAM_LINE_MAX_BYTES)
@@ -78,8 +78,8 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
             raise SourceUnavailable(f"the program `{command.argv[0]}` was not found")
         if command.cwd is not None and not os.access(command.cwd, os.X_OK):
             raise SourceUnavailable(f"the directory `{command.cwd}` cannot be entered")
-        secrets = secrets_of(command.argv, command.env)
-        link = cls(name, listener=listener, guard=guard, mark=mark, secrets=secrets)
+        withheld = withhold(command.argv, command.env)
+        link = cls(name, listener=listener, guard=guard, mark=mark, withheld=withheld)
         try:
             loop = asyncio.get_running_loop()
             await loop.subprocess_exec(
