@@ -23,7 +23,7 @@ LAYERS = [
     {"retrieval"},
     {"listing", "bridge", "progress", "names", "cards"},
     {"answers", "assembly", "discovery", "evals"},
-    {"activity"},
+    {"activity", "indexing"},
     {"execution"},
     {"sources"},
     {"config", "session", "stock", "wrong_settings"},

@@ -30,6 +30,7 @@ from toolcrib.execution.errands import Paths
 from toolcrib.execution.executor import Executor
 from toolcrib.execution.hooks import Checkpoint, Guardrail, Hook, Progress
 from toolcrib.execution.validation import Validator
+from toolcrib.indexing import Indexing
 from toolcrib.intake.admission import HeldBack, Intake
 from toolcrib.intake.findings import Finding
 from toolcrib.intake.freezing import name_of
@@ -103,6 +104,7 @@ class Crib:
             retriever=retriever or partial(_default_retriever, self.settings, clock),
             aliases=self.settings.tools.aliases,
         )
+        self.indexing = Indexing(self.discovery)
         self.assemblies = Assemblies(search, self.core, built=_log_activation)
         # A program that says nothing about a lock reads none: a file that happens to lie here approves nothing.
         named = lock or self.settings.lock or (LOCK_NAME if self.settings.pins == "enforce" else None)

@@ -3,10 +3,8 @@
 Both see one catalog and nothing else (S19). What an answer looks like is decided in `answers`.
 """
 
-import asyncio
 from collections.abc import Mapping
-from concurrent.futures import Future
-from threading import Lock, Thread
+from threading import Lock
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -76,38 +74,15 @@ class Discovery:
         self._made = _Made(dict(aliases or {}))
         self._documents: Alongside[Toolset, tuple[Document, ...]] = Alongside(self._made.of)
         self._making = Lock()
-        self._underway: WeakKeyDictionary[Catalog, Future[None]] = WeakKeyDictionary()
 
     def rank(self, catalog: Catalog, query: str, *, limit: int, explain: bool = False) -> Ranking:
         """The bare ranking of one query."""
         index, _ = self._prepare(catalog)
         return index.search(query, limit=limit, explain=explain)
 
-    def is_ready(self, catalog: Catalog) -> bool:
-        """Whether the index of this catalog is made, and nobody who came before still waits for it."""
-        return catalog in self._prepared and catalog not in self._underway
-
-    async def get_ready(self, catalog: Catalog) -> None:
-        """Has the index of a catalog made beside the event loop, once for all who ask; they go on in their order."""
-        made = self._underway.get(catalog)
-        if made is None:
-            made = self._underway[catalog] = Future[None]()
-            # A thread of its own: however many wait, those that others count on stay free.
-            Thread(target=self._make_for, args=(catalog, made), daemon=True, name="toolcrib-index").start()
-        try:
-            # Whoever stops waiting does not stop it for the others.
-            await asyncio.shield(asyncio.wrap_future(made))
-        finally:
-            if made.done() and self._underway.get(catalog) is made:
-                del self._underway[catalog]
-
-    def _make_for(self, catalog: Catalog, made: "Future[None]") -> None:
-        try:
-            self._prepare(catalog)
-        except BaseException as error:  # whoever waits is told
-            made.set_exception(error)
-        else:
-            made.set_result(None)
+    def is_prepared(self, catalog: Catalog) -> bool:
+        """Whether the index of this catalog is made."""
+        return catalog in self._prepared
 
     def prepare(self, catalog: Catalog) -> Retriever:
         """The retriever, once it has the index of this catalog; what it makes in the background has begun."""

@@ -340,9 +340,9 @@ class Session:
         for _ in range(_INDEX_TRIES):
             ask, self._looked = not self._looked, False
             catalog = crib.select(self.scope, ask=ask).catalog
-            if crib.discovery.is_ready(catalog):
+            if crib.indexing.is_done(catalog):
                 break
-            await crib.discovery.get_ready(catalog)
+            await crib.indexing.wait_for(catalog)
         self._looked = True
         return self._ask(question, call_id, started)
 

@@ -57,8 +57,8 @@ class Views:
         session = open_session(crib, self._gateway.profiles.principal("console", question.profile))
         catalog = session.catalog
         # An index takes its time: calls do not wait for the first search.
-        if not crib.discovery.is_ready(catalog):
-            await crib.discovery.get_ready(catalog)
+        if not crib.indexing.is_done(catalog):
+            await crib.indexing.wait_for(catalog)
         ask = partial(session.search, question.query, limit=question.limit)
         began = time.perf_counter()
         # An endpoint may take its whole budget, and reasons their time: calls do not wait with them.
