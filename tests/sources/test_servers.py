@@ -38,9 +38,16 @@ def test_a_variable_that_nobody_set_is_missing_also_when_a_client_passes_on_its_
         ({"url": "127.0.0.1:9/mcp"}, "the address does not begin with https://"),
         ({"url": "https:///mcp"}, "the address names no host"),
         ({"url": "ftp://127.0.0.1/mcp"}, "the address does not begin with https://"),
+        ({"url": "http://[::1/mcp"}, "the address cannot be read"),
+        ({"url": "http://127.0.0.1:123456/mcp"}, "the address cannot be read"),
+        ({"url": "http://127.0.0.1:9/mcp", "headers": {"X-Key": "schlüssel"}}, "the header `X-Key` has a character"),
+        ({"url": "http://127.0.0.1:9/mcp", "headers": {"X-Key": "key\r"}}, "the header `X-Key` has a character"),
+        ({"url": "http://127.0.0.1:9/mcp", "headers": {"X-Clé": "key"}}, "the header `X-Clé` has a character"),
+        ({"command": "sh", "args": ["-c", "exit\0 1"]}, "an argument or a variable has a null character"),
+        ({"command": "sh", "env": {"A": "a\0b"}}, "an argument or a variable has a null character"),
     ],
 )
-async def test_an_address_that_cannot_be_meant_so_is_not_asked(entry: dict[str, Any], said: str):
+async def test_an_entry_that_cannot_be_meant_so_is_a_reason_and_nobody_is_asked(entry: dict[str, Any], said: str):
     (source,) = open_servers(build_settings({"mcpServers": {"one": entry}}))
     await source.start()
     try:

@@ -6,6 +6,9 @@ from tests.fakes.memory_upstream import MemoryServer, eventually, tool
 
 from toolcrib.crib import Crib
 from toolcrib.errors import SourceUnavailable
+from toolcrib.execution.dispatch import Era
+from toolcrib.sources.link import Link, Listener
+from toolcrib.sources.mcp_source import McpSource
 from toolcrib.sources.supervisor import Breaker, Pace
 
 
@@ -37,6 +40,42 @@ async def test_restarts_of_all_servers_keep_their_distance(monkeypatch: pytest.M
     pace = Pace(clock=lambda: 100.0, every_s=1.0)
     await asyncio.gather(*(pace.wait() for _ in range(5)))
     assert slept == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.requirement("K1", "X17")
+async def test_an_error_that_nobody_foresaw_is_a_reason_that_does_not_quote_it_and_the_server_is_started_again(
+    caplog: pytest.LogCaptureFixture,
+):
+    server = MemoryServer()
+
+    async def fail(listener: Listener, era: Era | None) -> Link:
+        if not failures:
+            return await server.connect(listener, era)
+        raise failures.pop()
+
+    failures = [ValueError("Bearer sk-12345678")]
+    source = McpSource("one", fail, rng=random.Random(1))
+    async with Crib(source):
+        await source.settled.wait()
+        assert (source.health.state, source.health.reason) == ("down", "it cannot be started: ValueError")
+        assert "in fail" in caplog.text
+        assert "sk-12345678" not in caplog.text
+        await eventually(lambda: source.health.state == "up")
+
+
+@pytest.mark.requirement("K1", "X17")
+async def test_a_list_that_breaks_its_reader_is_a_reason_and_is_read_again(monkeypatch: pytest.MonkeyPatch):
+    source = McpSource("one", MemoryServer().connect, rng=random.Random(1))
+
+    def fail(*_: object) -> None:
+        monkeypatch.undo()
+        raise RecursionError
+
+    monkeypatch.setattr(source, "_freeze", fail)
+    async with Crib(source):
+        await source.settled.wait()
+        assert source.health.reason == "its list cannot be read: RecursionError"
+        await eventually(lambda: source.health.state == "up")
 
 
 @pytest.mark.requirement("K8", "X17")

@@ -7,6 +7,7 @@ one client sent never becomes part of a header except where the protocol says so
 
 import asyncio
 import logging
+import re
 import ssl
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolcrib.sources")
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_SENDABLE = re.compile(r"[\t\x20-\x7e]*")
+"""What a header is made of."""
 _RECONNECTS = 5
 """Times that a stream which broke before its answer is taken up again."""
 _LIMITS = httpx2.Limits(max_connections=64, max_keepalive_connections=16)
@@ -39,7 +42,11 @@ _TIMEOUT = httpx2.Timeout(None, connect=CONNECT_S, pool=CONNECT_S)
 
 def require_url(name: str, url: str, *, trust: bool) -> str:
     """The address, if it may be used. Raises `SourceUnavailable`."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        _ = parts.port, httpx2.URL(url)
+    except (ValueError, httpx2.InvalidURL):
+        raise SourceUnavailable("the address cannot be read: a part of it is not written as addresses are") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         lack = "names no host" if parts.scheme in ("http", "https") else "does not begin with https://"
         raise SourceUnavailable(f"the address {lack}")
@@ -48,6 +55,14 @@ def require_url(name: str, url: str, *, trust: bool) -> str:
     if parts.scheme == "http" and parts.hostname not in _LOOPBACK and not trust:
         raise SourceUnavailable("plain http is used on this machine only: use https, or set `trust: true`")
     return url
+
+
+def require_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """The headers, if they can be sent. Raises `SourceUnavailable`, which quotes no value."""
+    for key, value in headers.items():
+        if not _SENDABLE.fullmatch(key + value):
+            raise SourceUnavailable(f"the header `{key}` has a character that cannot be sent in a header")
+    return headers
 
 
 async def open_link(
@@ -63,7 +78,7 @@ async def open_link(
     address = require_url(name, url, trust=entry.trust)
     connection = httpx2.AsyncClient(
         verify=await _certificates(),
-        headers={**headers, "accept-encoding": "identity"},
+        headers={**require_headers(headers), "accept-encoding": "identity"},
         follow_redirects=False,
         timeout=_TIMEOUT,
         limits=_LIMITS,

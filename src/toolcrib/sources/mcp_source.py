@@ -255,8 +255,8 @@ class McpSource(McpCalls):
                     main.note_down(str(error))
                     await main.stop()
                 self._mark(str(error))
-            except (RpcError, TimeoutError) as error:
-                reason = f"its list cannot be read: {str(error) or 'no answer in time'}"
+            except Exception as error:
+                reason = f"its list cannot be read: {self._why_unread(error)}"
                 main.note_down(reason)
                 self._mark(reason)
                 await main.stop()
@@ -268,6 +268,13 @@ class McpSource(McpCalls):
                 await self._while_up(main, link)
             self.settled.set()
             await asyncio.sleep(max(main.retry_in_s, 0.05))
+
+    def _why_unread(self, error: Exception) -> str:
+        if isinstance(error, RpcError | TimeoutError):
+            return str(error) or "no answer in time"
+        # Whatever it was, the server is looked after.
+        logger.error("%s: its list cannot be read", self.server, exc_info=error)
+        return type(error).__name__
 
     async def _while_up(self, lane: Lane, link: Link) -> None:
         """Waits until the server ends, or until nobody has used it for long enough."""

@@ -71,6 +71,9 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
     @classmethod
     async def start(cls, name: str, command: Command, *, listener: Listener, guard: Guard) -> "StdioLink":
         """Starts the server. Raises `SourceUnavailable`."""
+        if any("\0" in part for part in (*command.argv, *command.env, *command.env.values(), command.cwd or "")):
+            # Not every event loop minds: one starts the program with what comes before.
+            raise SourceUnavailable("its command, an argument or a variable has a null character")
         mark = f"{guard.mark}{os.urandom(4).hex()}"
         environment = child_environment(command.env, mark, os.environ)
         program = shutil.which(command.argv[0], path=environment.get("PATH"))

@@ -8,6 +8,7 @@ be down: the answer is the reason. A server that dies from being asked the moder
 import asyncio
 import logging
 import random
+import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable
 
@@ -149,8 +150,8 @@ class Lane:
         try:
             async with self._patience.within(CONNECT_S):
                 self.link, self.peer = await self._open()
-        except (SourceError, TimeoutError) as error:
-            text = str(error) or f"it did not answer within {CONNECT_S:g} s"
+        except Exception as error:  # whatever it was, somebody waits to be told
+            text = self._why_not(error)
             await self._drop()
             self.note_down(text)
             raise SourceUnavailable(text) from None
@@ -163,6 +164,15 @@ class Lane:
         self.spoken = self.peer.era
         self._greet(self.link, self.peer)
         return self.link, self.peer
+
+    def _why_not(self, error: Exception) -> str:
+        """Why a start failed."""
+        if isinstance(error, SourceError | TimeoutError):
+            return str(error) or f"it did not answer within {CONNECT_S:g} s"
+        # Its text may quote the value of a header or of a variable: what is told is its kind, and where it was raised.
+        kind = type(error).__name__
+        logger.error("%s: its start failed: %s\n%s", self.name, kind, "".join(traceback.format_tb(error.__traceback__)))
+        return f"it cannot be started: {kind}"
 
     async def _open(self) -> tuple[Link, Peer]:
         self.link = link = await self._connect()
