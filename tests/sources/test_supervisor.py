@@ -5,6 +5,7 @@ import pytest
 from tests.fakes.memory_upstream import MemoryServer, eventually, tool
 
 from toolcrib.crib import Crib
+from toolcrib.definitions import JsonObject
 from toolcrib.errors import SourceUnavailable
 from toolcrib.execution.dispatch import Era
 from toolcrib.sources.link import Link, Listener
@@ -133,6 +134,25 @@ async def test_a_server_that_idles_is_stopped():
         await source.settled.wait()
         await eventually(lambda: not source.is_up)
         assert source.snapshot()[0].unavailable is None
+
+
+@pytest.mark.requirement("K1", "X17")
+async def test_a_call_that_starts_a_server_in_the_moment_of_its_end_keeps_what_it_started():
+    async def when_all_is_well(params: JsonObject) -> JsonObject:
+        await eventually(lambda: source.health.state == "up")
+        return {"content": [{"type": "text", "text": "done"}]}
+
+    server = MemoryServer(tools__call=when_all_is_well)
+    source = server.source("one")
+    crib = Crib(source)
+    async with crib:
+        await source.settled.wait()
+        server.links[-1].fail("it crashed")
+        result = await crib.session().call("one__echo", {"text": "hi"})
+        assert result.text == "done"
+        assert [link.is_open for link in server.links] == [False, True]
+        health = source.health
+        assert (health.state, health.restarts, health.failure) == ("up", 1, "it crashed")
 
 
 @pytest.mark.requirement("K1", "K5")

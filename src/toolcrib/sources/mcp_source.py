@@ -248,33 +248,40 @@ class McpSource(McpCalls):
         while not self._closing:
             try:
                 link, peer = await main.require()
-                await self._read_lists(link, peer, ("tools", "prompts", "resources"))
             except SourceError as error:
-                if main.link is not None:
-                    # It started, and ended while its lists were read.
-                    main.note_down(str(error))
-                    await main.stop()
                 self._mark(str(error))
-            except Exception as error:
-                reason = f"its list cannot be read: {self._why_unread(error)}"
-                main.note_down(reason)
-                self._mark(reason)
-                await main.stop()
             else:
-                self._mark(None)
-                self.settled.set()
-                if peer.era == "modern":
-                    self._listening = asyncio.ensure_future(self._listen(link, peer))
-                await self._while_up(main, link)
+                await self._tend(main, link, peer)
             self.settled.set()
             await asyncio.sleep(max(main.retry_in_s, 0.05))
 
+    async def _tend(self, lane: Lane, link: Link, peer: Peer) -> None:
+        """Reads the lists of a server that has started, and waits until it ends."""
+        try:
+            await self._read_lists(link, peer, ("tools", "prompts", "resources"))
+        except Exception as error:  # whatever it was, the server is looked after
+            await self._give_up(lane, link, self._why_unread(error))
+            return
+        self._mark(None)
+        self.settled.set()
+        if peer.era == "modern":
+            self._listening = asyncio.ensure_future(self._listen(link, peer))
+        await self._while_up(lane, link)
+
     def _why_unread(self, error: Exception) -> str:
+        if isinstance(error, SourceError):
+            # It ended while its lists were read.
+            return str(error)
         if isinstance(error, RpcError | TimeoutError):
-            return str(error) or "no answer in time"
-        # Whatever it was, the server is looked after.
+            return f"its list cannot be read: {str(error) or 'no answer in time'}"
         logger.error("%s: its list cannot be read", self.server, exc_info=error)
-        return type(error).__name__
+        return f"its list cannot be read: {type(error).__name__}"
+
+    async def _give_up(self, lane: Lane, link: Link, reason: str) -> None:
+        """Takes the failure of this connection; one that somebody has made since is left alone."""
+        lane.note_down(reason)
+        self._mark(reason)
+        await lane.stop(link)
 
     async def _while_up(self, lane: Lane, link: Link) -> None:
         """Waits until the server ends, or until nobody has used it for long enough."""
@@ -292,9 +299,7 @@ class McpSource(McpCalls):
         if self._listening is not None:
             self._listening.cancel()
         if lane.link is link and not self._closing:
-            lane.note_down(link.reason)
-            self._mark(link.reason)
-            await lane.stop()
+            await self._give_up(lane, link, link.reason)
         elif not self._closing:
             # Stopped on purpose: its tools stay callable, and the next call starts it.
             self._wanted.clear()

@@ -159,7 +159,8 @@ class Lane:
             await self._drop()
             raise
         self._breaker.note_success()
-        self.reason = None
+        # The end of the one before may have been noted while this one was started.
+        self.reason, self._retry_at = None, 0.0
         self.turned_at = self._clock()
         self.spoken = self.peer.era
         self._greet(self.link, self.peer)
@@ -198,9 +199,12 @@ class Lane:
         self._retry_at = now + self._breaker.note_failure()
         logger.warning("%s: down: %s; next try in %.1f s", self.name, reason, self.retry_in_s)
 
-    async def stop(self) -> None:
-        """Ends the connection on purpose; the next call starts it again."""
+    async def stop(self, link: Link | None = None) -> None:
+        """Ends the connection, or this one if it is still there; the next call starts another."""
         async with self._lock:
+            if link is not None and self.link is not link:
+                # Somebody who could not wait has started the server again.
+                return
             if self.is_up:
                 self.turned_at = self._clock()
             await self._drop()
