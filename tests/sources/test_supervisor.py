@@ -2,7 +2,7 @@ import asyncio
 import random
 
 import pytest
-from tests.fakes.memory_upstream import MemoryServer, eventually, tool
+from tests.fakes.memory_upstream import MemoryLink, MemoryServer, eventually, tool
 
 from toolcrib.crib import Crib
 from toolcrib.definitions import JsonObject
@@ -134,6 +134,54 @@ async def test_a_server_that_idles_is_stopped():
         await source.settled.wait()
         await eventually(lambda: not source.is_up)
         assert source.snapshot()[0].unavailable is None
+
+
+@pytest.fixture
+def may_end(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Servers take until this is set to end."""
+    may_end, close = asyncio.Event(), MemoryLink.close
+
+    async def close_slowly(self: MemoryLink) -> None:
+        self.fail(self.reason or "it was stopped")
+        await may_end.wait()
+        await close(self)
+
+    monkeypatch.setattr(MemoryLink, "close", close_slowly)
+    return may_end
+
+
+async def call_while_it_ends(crib: Crib, source: McpSource, may_end: asyncio.Event) -> None:
+    await source.settled.wait()
+    await eventually(lambda: not source.is_up)
+    call = asyncio.create_task(crib.session().call("one__echo", {"text": "hi"}))
+    await eventually(source._wanted.is_set)
+    may_end.set()
+    assert (await call).text == "hi"
+
+
+@pytest.mark.requirement("X17")
+async def test_a_server_that_is_called_while_it_ends_on_purpose_is_looked_after_when_it_is_back(may_end: asyncio.Event):
+    server = MemoryServer()
+    source = server.source("one", start="on_demand")
+    crib = Crib(source)
+    async with crib:
+        await call_while_it_ends(crib, source, may_end)
+        await eventually(lambda: server.count("tools/list") == 2)
+        server.links[-1].fail("it crashed")
+        await eventually(lambda: source.health.state == "down")
+        assert source.health.reason == "it crashed"
+
+
+@pytest.mark.requirement("X17")
+async def test_a_server_that_is_called_while_it_ends_for_idling_is_stopped_when_it_idles_again(may_end: asyncio.Event):
+    server = MemoryServer()
+    source = server.source("one", start="idle_stop", idle_stop_s=0.05)
+    crib = Crib(source)
+    async with crib:
+        await call_while_it_ends(crib, source, may_end)
+        await eventually(lambda: server.count("tools/list") == 2)
+        await eventually(lambda: not server.links[1].is_open)
+        assert source.health.state == "stopped"
 
 
 @pytest.mark.requirement("K1", "X17")

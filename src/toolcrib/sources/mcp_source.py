@@ -124,7 +124,6 @@ class McpSource(McpCalls):
         self._dirty: set[str] = set()
         self._refresher: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._listening: asyncio.Task[None] | None = None
         self._log_level: str | None = None
         self._closing = False
 
@@ -151,9 +150,8 @@ class McpSource(McpCalls):
     async def close(self) -> None:
         """Ends the server."""
         self._closing = True
-        for task in (*self._tasks, self._listening):
-            if task is not None:
-                task.cancel()
+        for task in tuple(self._tasks):
+            task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*(lane.stop() for lane in self._lanes.values()))
         self.settled.set()
@@ -265,7 +263,7 @@ class McpSource(McpCalls):
         self._mark(None)
         self.settled.set()
         if peer.era == "modern":
-            self._listening = asyncio.ensure_future(self._listen(link, peer))
+            self._spawn(self._listen(link, peer))
         await self._while_up(lane, link)
 
     def _why_unread(self, error: Exception) -> str:
@@ -287,23 +285,25 @@ class McpSource(McpCalls):
         """Waits until the server ends, or until nobody has used it for long enough."""
         mode = self.options.start
         if mode == "on_demand" and not self.requests:
-            await lane.stop()
-        while lane.link is link and not link.closed.is_set():
+            await self._rest(lane, link)
+            return
+        while not link.closed.is_set():
             left = self.options.idle_stop_s - (self._clock() - self._used_at)
             if mode == "idle_stop" and left <= 0 and not link.waiting:
-                await lane.stop()
-                break
+                await self._rest(lane, link)
+                return
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(left, 0.05) if mode == "idle_stop" else None):
                     await link.closed.wait()
-        if self._listening is not None:
-            self._listening.cancel()
         if lane.link is link and not self._closing:
             await self._give_up(lane, link, link.reason)
-        elif not self._closing:
-            # Stopped on purpose: its tools stay callable, and the next call starts it.
-            self._wanted.clear()
-            await self._wanted.wait()
+
+    async def _rest(self, lane: Lane, link: Link) -> None:
+        """Stops the server on purpose: its tools stay callable, and the next call starts it."""
+        # A call may come while it ends: what that starts is looked after, too.
+        self._wanted.clear()
+        await lane.stop(link)
+        await self._wanted.wait()
 
     async def _listen(self, link: Link, peer: Peer) -> None:
         """Asks a modern server to say what changes; one that does not know how is left in peace."""
