@@ -167,6 +167,38 @@ async def test_progress_comes_back_under_the_clients_own_token():
     assert told["params"] == {"progressToken": "abc", "progress": 5}
 
 
+@pytest.mark.requirement("K16", "X18")
+@pytest.mark.parametrize(
+    "message",
+    [
+        b'"method":"notifications/message","params":null',
+        b'"method":"notifications/message","params":[1]',
+        b'"method":"notifications/message","params":{"data":"\xff"}',
+        b'"method":"notifications/progress","params":{"progressToken":%%d,"progress":1,"x":%b}'
+        % (b'{"a":' * 300 + b"1" + b"}" * 300),
+    ],
+)
+async def test_a_message_that_cannot_be_passed_on_is_left_out_and_those_after_it_count(
+    message: bytes, caplog: pytest.LogCaptureFixture
+):
+    server = MemoryServer()
+
+    async def slow(params: Any) -> Any:
+        token = params["_meta"]["progressToken"]
+        server.links[-1].receive(b'{"jsonrpc":"2.0",%b}' % (message % token if b"%d" in message else message))
+        server.push({"method": "notifications/message", "params": {"level": "error", "data": "good"}})
+        return {"content": []}
+
+    server.methods["tools/call"] = slow
+    async with gateway_client(server.source("one")) as client:
+        await client.names()
+        answer = await client.call("one__echo", _meta={"progressToken": "abc"})
+        told = [message["params"] for message in client.messages]
+    assert "result" in answer
+    assert told == [{"level": "error", "data": "good"}]
+    assert not caplog.records
+
+
 @pytest.mark.requirement("X18", "K3")
 async def test_a_cancelled_call_is_cancelled_at_the_server_and_never_answered():
     server = MemoryServer(tools__call=lambda params: asyncio.Event().wait())

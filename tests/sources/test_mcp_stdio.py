@@ -117,6 +117,19 @@ async def test_an_answer_counts_that_came_with_a_question_of_a_server_that_does_
     assert answer.done()
 
 
+@pytest.mark.requirement("K16")
+async def test_an_announcement_that_breaks_whoever_hears_it_costs_nobody_the_answer_that_came_with_it():
+    def fail(method: str, params: bytes) -> None:
+        raise ValueError(method)
+
+    link = StdioLink("s", listener=fail, guard=Guard(), mark="m")
+    link._stdin = cast("Any", Input())
+    answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    link.begin("a", {}, Waiter(future=answer, exchange=None, headers={}))
+    link.pipe_data_received(1, b'{"jsonrpc":"2.0","method":"x"}\n{"jsonrpc":"2.0","id":1,"result":{}}\n')
+    assert answer.done()
+
+
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": use_fast_loop() or asyncio.new_event_loop}
 
 

@@ -186,7 +186,11 @@ class ClientExchange:
 
     def progress(self, params: JsonObject) -> None:
         """Passes on how far the call has come, under the client's own token."""
-        self._tell(notification_line("notifications/progress", {**params, "progressToken": self._token}))
+        try:
+            line = notification_line("notifications/progress", {**params, "progressToken": self._token})
+        except TypeError:  # what is nested deeper than can be written is left out
+            return
+        self._tell(line)
 
     def notify(self, method: str, params: bytes) -> None:
         """Passes on a log message, if it is as grave as the client wants them."""
@@ -224,8 +228,11 @@ class ClientExchange:
         wanted = self._meta.get(META_LOG_LEVEL) if self.client.era == "modern" else self.client.log_level
         if self.client.era == "modern" and wanted is None:
             return False
-        level = cast("Json", orjson.loads(params).get("level"))
-        return _rank(level) >= _rank(wanted)
+        try:
+            message = cast("Json", orjson.loads(params))
+        except orjson.JSONDecodeError:
+            return False
+        return isinstance(message, dict) and _rank(message.get("level")) >= _rank(wanted)
 
 
 def _rank(level: Json) -> int:

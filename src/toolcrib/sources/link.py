@@ -219,10 +219,14 @@ class Link:
             return False
         if isinstance(envelope.method, UnsetType):
             self._settle(envelope)
-        elif isinstance(envelope.id, UnsetType) or envelope.id is None:
-            self._announce(envelope.method, envelope.params, waiter)
-        else:
-            self._question(envelope.id, envelope.method, envelope.params, waiter)
+            return True
+        try:
+            if isinstance(envelope.id, UnsetType) or envelope.id is None:
+                self._announce(envelope.method, envelope.params, waiter)
+            else:
+                self._question(envelope.id, envelope.method, envelope.params, waiter)
+        except Exception:  # what goes wrong with one message is no matter of the answers that came with it
+            logger.exception("a message of %s could not be passed on", self.name)
         return True
 
     def _answered(self, identifier: Identifier, result: bytes, failed: bool) -> None:
