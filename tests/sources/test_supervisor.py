@@ -3,6 +3,7 @@ import random
 
 import pytest
 from tests.fakes.memory_upstream import MemoryLink, MemoryServer, eventually, tool
+from tests.sources.test_link import Caller
 
 from toolcrib.crib import Crib
 from toolcrib.definitions import JsonObject
@@ -201,6 +202,21 @@ async def test_a_call_that_starts_a_server_in_the_moment_of_its_end_keeps_what_i
         assert [link.is_open for link in server.links] == [False, True]
         health = source.health
         assert (health.state, health.restarts, health.failure) == ("up", 1, "it crashed")
+
+
+@pytest.mark.requirement("X17", "H4")
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_call_after_the_end_starts_nothing(era: Era):
+    server = MemoryServer(era=era)
+    source = server.source("one", era="mirror")
+    crib = Crib(source)
+    async with crib:
+        await source.settled.wait()
+        session = crib.session()
+    assert "it was closed" in (await session.call("one__echo", {"text": "hi"})).text
+    with pytest.raises(SourceUnavailable, match="it was closed"):
+        await source.relay("tools/call", {"name": "echo"}, Caller("ann"))
+    assert [link.is_open for link in server.links] == [False]
 
 
 @pytest.mark.requirement("K1", "K5")

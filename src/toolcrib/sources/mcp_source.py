@@ -153,7 +153,7 @@ class McpSource(McpCalls):
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(*(lane.stop() for lane in self._lanes.values()))
+        await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
         self.settled.set()
 
     # What a gateway asks besides
@@ -228,6 +228,7 @@ class McpSource(McpCalls):
                 greet=self._greet,
                 patience=self._patience,
             )
+            lane.is_closed = self._closing
         return lane
 
     def _lane_for(self, exchange: Exchange | None) -> Lane:

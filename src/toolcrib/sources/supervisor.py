@@ -104,6 +104,8 @@ class Lane:
         self._lock = asyncio.Lock()
         self._retry_at = 0.0
         self._endings: set[asyncio.Task[None]] = set()
+        self.is_closed = False
+        """Whether nobody starts the server any more."""
         self.starts = 0
         """How often the server was started."""
         self.turned_at = clock()
@@ -138,6 +140,8 @@ class Lane:
         async with self._lock:
             if (current := self.current) is not None:
                 return current
+            if self.is_closed:
+                raise SourceUnavailable("it was closed")
             if self.retry_in_s > 0:
                 raise SourceUnavailable(f"{self.reason or 'it failed'} (next try in {self.retry_in_s:.0f} s)")
             return await self._start()
@@ -208,6 +212,11 @@ class Lane:
             if self.is_up:
                 self.turned_at = self._clock()
             await self._drop()
+
+    async def close(self) -> None:
+        """Ends the connection for good."""
+        self.is_closed = True
+        await self.stop()
 
     async def _drop(self) -> None:
         """Ends the connection; whoever loses patience leaves an ending that goes on."""
