@@ -184,6 +184,33 @@ def test_noise_is_told_without_secrets_wherever_the_line_is_cut(filler: str, bef
     assert 0 < len(noise.tail[0]) <= 2_000
 
 
+@pytest.mark.requirement("H7", "K1")
+def test_the_last_lines_are_known_however_much_was_said_before_them():
+    now = 0.0
+    noise = Noise(logging.getLogger("noise-test"), "server", lambda: now, Withheld(["sk-12345678"]))
+    for number in range(2_000):
+        noise.take(b"chatter %d " % number + b"x" * 60)
+    noise.take(b"Error: the disk is full, says sk-12345678")
+    assert noise.unlogged > 1_000
+    assert noise.tail[-1] == "Error: the disk is full, says ***"
+    assert noise.tail[-2].startswith("chatter 1999")
+    noise.take(b"before")
+    now = 61.0
+    noise.take(b"after")
+    assert list(noise.tail)[-3:] == ["Error: the disk is full, says ***", "before", "after"]
+    assert len(noise.tail) == 30
+
+
+def test_a_line_that_was_begun_is_given_out_when_nothing_more_comes():
+    framer = LineFramer(10)
+    assert framer.feed(b"one\ntw") == [b"one"]
+    framer.feed(b"o")
+    assert (framer.end(), framer.end()) == (b"two", b"")
+    framer.feed(b"x" * 11)
+    assert framer.end() == b""
+    assert framer.feed(b"three\n") == [b"three"]
+
+
 def test_an_answer_is_built_around_bytes_that_are_not_parsed():
     assert result_line(7, b'{"a": 1}') == b'{"jsonrpc":"2.0","id":7,"result":{"a": 1}}\n'
     assert json.loads(error_line(None, RpcError(-1, "no", {"x": 1}))) == {

@@ -432,6 +432,15 @@ async def test_a_program_that_does_not_exist_is_a_reason():
         assert "was not found" in str(source.snapshot()[0].unavailable)
 
 
+@pytest.mark.requirement("K1", "X17")
+async def test_the_last_words_of_a_server_count_without_a_line_end():
+    link = StdioLink("s", listener=lambda method, params: None, guard=Guard(), mark="m")
+    link.pipe_data_received(2, b"starting\nfatal: no lic")
+    link.pipe_data_received(2, b"ense")
+    link.process_exited()
+    assert link.reason.endswith("; its last words: fatal: no license")
+
+
 @pytest.mark.requirement("X17")
 async def test_the_last_words_of_a_server_do_not_tell_its_secrets(caplog: pytest.LogCaptureFixture):
     script = "import os, sys; sys.exit('invalid key ' + os.environ['API_KEY'] + ' or ' + sys.argv[2])"

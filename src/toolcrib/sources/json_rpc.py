@@ -236,6 +236,12 @@ class LineFramer:
         self._keep(rest)
         return lines
 
+    def end(self) -> bytes:
+        """What came after the last line end, if nothing more will come; empty if nothing did."""
+        rest = b"".join(self._parts)
+        self._parts, self._size, self._skipping = [], 0, False
+        return rest
+
     def _finish(self, piece: bytes) -> bytes | None:
         if self._skipping:
             self._skipping = False
@@ -283,8 +289,15 @@ class Noise:
         """Lines in all."""
         self.unlogged = 0
         """Lines that were only counted."""
-        self.tail = deque[str](maxlen=_TAIL_LINES)
+        self._tail = deque[str](maxlen=_TAIL_LINES)
+        self._unread = deque[bytes](maxlen=_TAIL_LINES)
+        """The last of those that were only counted, as they came: most are never looked at."""
+
+    @property
+    def tail(self) -> Sequence[str]:
         """The last lines, for the reason of a failure."""
+        self._catch_up()
+        return self._tail
 
     def take(self, text: bytes) -> None:
         """Takes one line; control characters are made visible, so that no log can be forged."""
@@ -293,6 +306,7 @@ class Noise:
             self._since, self._room = self._clock(), UPSTREAM_NOISE_BYTES_PER_MINUTE
         if self._room <= 0:
             self.unlogged += 1
+            self._unread.append(text[:_LINE_BYTES])
             return
         self._room -= len(text)
         if self._room <= 0:
@@ -300,10 +314,18 @@ class Noise:
                 "%s: more than %d bytes a minute that are no messages: the rest is counted, not logged",
                 self._label, UPSTREAM_NOISE_BYTES_PER_MINUTE,
             )  # fmt: skip
+        self._catch_up()
+        self._logger.debug("%s: %s", self._label, self._keep(text))
+
+    def _catch_up(self) -> None:
+        while self._unread:
+            self._keep(self._unread.popleft())
+
+    def _keep(self, text: bytes) -> str:
         line = visible(self._withheld.cut(text[:_LINE_BYTES].decode(errors="replace"), _LINE_CHARS))
         if line.strip():
-            self.tail.append(line.rstrip())
-        self._logger.debug("%s: %s", self._label, line)
+            self._tail.append(line.rstrip())
+        return line
 
 
 def visible(text: str) -> str:

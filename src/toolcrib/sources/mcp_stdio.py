@@ -201,5 +201,8 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
             kill_marked(self._mark)
 
     def _why(self, how: str) -> str:
+        # Who dies in the middle of a sentence ends no line.
+        if rest := self._errors.end():
+            self.noise.take(rest)
         words = last_words(self.noise.tail)
         return f"{how}; its last words: {words}" if words else how
