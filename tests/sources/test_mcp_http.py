@@ -1,3 +1,5 @@
+import asyncio
+import random
 import re
 import shutil
 import subprocess
@@ -13,6 +15,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+from tests.fakes.memory_upstream import eventually
 from tests.fakes.web import serve
 from tests.gateway.clients import gateway_client
 from tests.sources.test_mcp_stdio import BAD
@@ -193,6 +196,104 @@ async def test_why_a_server_over_http_refuses_is_told_without_what_it_was_sent(
     logged = [record.getMessage() for record in caplog.records if record.name.startswith("toolcrib")]
     assert logged
     assert "5678" not in told + "".join(logged)
+
+
+class Hasty(random.Random):
+    """Waits no longer than it must."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return a
+
+
+class Cutting:
+    """A server whose stream of its own messages is cut when told so, with a tool more each time it is opened."""
+
+    def __init__(self, era: Era) -> None:
+        self.era = era
+        self.streams = 0
+        self.cut = asyncio.Event()
+        self.gone = False
+        self.refused = 0
+
+    async def answer(self, request: httpx2.Request) -> httpx2.Response:
+        if self.gone:
+            self.refused += 1
+            raise httpx2.ConnectError("nobody there")
+        if request.method == "GET":
+            return self._stream()
+        message = orjson.loads(request.content)
+        match message["method"]:
+            case "server/discover" if self.era == "modern":
+                result = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+            case "initialize":
+                result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+            case "tools/list":
+                names = [f"tool_{number}" for number in range(max(1, self.streams))]
+                result = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
+            case "tools/call":
+                self.cut.set()
+                await eventually(lambda: self.streams == 2 or self.refused == 2)
+                result = {"content": [{"type": "text", "text": "ok"}]}
+            case "subscriptions/listen":
+                return self._stream()
+            case _:
+                return httpx2.Response(400)
+        body = orjson.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        return httpx2.Response(200, headers={"content-type": "application/json"}, content=pieces(body))
+
+    def _stream(self) -> httpx2.Response:
+        self.streams += 1
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=self._events())
+
+    async def _events(self) -> AsyncGenerator[bytes]:
+        yield b'data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{}}\n\n'
+        await self.cut.wait()
+        if self.streams > 1:
+            await asyncio.Event().wait()
+        raise httpx2.RemoteProtocolError("cut")
+
+    async def connect(self, listener: Listener, era: Era | None) -> Link:
+        client = httpx2.AsyncClient(transport=httpx2.MockTransport(self.answer))
+        return HttpLink("cutting", "http://127.0.0.1/mcp", client, listener=listener)
+
+
+@pytest.fixture(params=["legacy", "modern"])
+def cutting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cutting:
+    monkeypatch.setattr("toolcrib.sources.mcp_http.RESTART_MIN_S", 0.001)
+    return Cutting(request.param)
+
+
+@pytest.mark.requirement("K1", "X17")
+async def test_a_stream_of_changes_that_is_cut_costs_no_call_and_is_opened_again_with_what_was_missed(cutting: Cutting):
+    crib = Crib(upstream := McpSource("one", cutting.connect, rng=Hasty()))
+    async with crib:
+        await eventually(lambda: cutting.streams == 1 and upstream.settled.is_set())
+        result = await crib.session().call("one__tool_0")
+        assert result.text == "ok"
+        await eventually(lambda: len(upstream.snapshot()[0].tools) == 2)
+        assert (upstream.health.state, upstream.health.failure) == ("up", None)
+
+
+@pytest.mark.requirement("K1", "X17")
+async def test_a_server_that_is_gone_when_its_stream_of_changes_is_opened_again_is_down(cutting: Cutting):
+    upstream = McpSource("one", cutting.connect, rng=random.Random(1))
+    async with Crib(upstream):
+        await eventually(lambda: cutting.streams == 1 and upstream.settled.is_set())
+        cutting.gone = True
+        cutting.cut.set()
+        await eventually(lambda: upstream.health.state == "down")
+        assert "nobody there" in str(upstream.health.reason)
+
+
+@pytest.mark.requirement("K1", "X17")
+async def test_a_stream_of_changes_that_cannot_be_opened_again_costs_no_call(cutting: Cutting):
+    crib = Crib(upstream := McpSource("one", cutting.connect, rng=Hasty()))
+    async with crib:
+        await eventually(lambda: cutting.streams == 1 and upstream.settled.is_set())
+        call = asyncio.create_task(crib.session().call("one__tool_0"))
+        await eventually(cutting.cut.is_set)
+        cutting.gone = True
+        assert (await call).text == "ok"
 
 
 def test_events_are_read_however_they_are_cut_and_never_without_end():

@@ -1,4 +1,6 @@
+import asyncio
 import random
+from typing import Any
 
 import pytest
 from tests.fakes.memory_upstream import MemoryServer, eventually, tool
@@ -7,6 +9,7 @@ from tests.gateway.clients import gateway_client
 from toolcrib.config import build_settings
 from toolcrib.crib import Crib
 from toolcrib.definitions import JsonObject
+from toolcrib.limits import BREAKER_FAILURES
 from toolcrib.settings import Settings
 from toolcrib.sources.choosing import Choice
 from toolcrib.sources.json_rpc import RpcError
@@ -64,6 +67,34 @@ async def test_the_patterns_of_a_server_come_from_its_entry():
     )
     (source,) = open_servers(settings)
     assert source.options.choice == Choice(include=("read_*",), exclude=("read_dir",))
+
+
+@pytest.mark.requirement("X17")
+@pytest.mark.parametrize(
+    ("error", "again"), [(None, True), (RpcError(-32603, "too many"), True), (RpcError(-32601, "not here"), False)]
+)
+async def test_a_modern_server_that_ends_its_stream_of_changes_is_asked_again_if_it_knows_how(
+    error: RpcError | None, again: bool
+):
+    def listen(params: Any) -> Any:
+        if error is not None:
+            raise error
+        return {"resultType": "complete"}
+
+    class Hasty(random.Random):
+        def uniform(self, a: float, b: float) -> float:
+            return a
+
+    server = MemoryServer(era="modern", subscriptions__listen=listen)
+    source = McpSource("one", server.connect, rng=Hasty())
+    async with gateway_client(source):
+        await source.settled.wait()
+        await eventually(lambda: server.count("subscriptions/listen") >= (3 if again else 1))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        # After a few in a row it is left alone for a while.
+        assert server.count("subscriptions/listen") <= (BREAKER_FAILURES if again else 1)
+        assert source.health.state == "up"
 
 
 @pytest.mark.requirement("X17", "X27")

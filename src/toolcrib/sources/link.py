@@ -47,6 +47,8 @@ _NAMING = ("progressToken", "relatedRequestId")
 """Keys of `_meta` by which a server may say which call it means."""
 _LEVELS = 64
 """How deep an answer may be nested that the kernel reads; Python reads a deeper one."""
+LISTEN = "subscriptions/listen"
+"""What a modern server is asked once, to say from then on what changes."""
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 ASKABLE = frozenset({"sampling/createMessage", "elicitation/create", "roots/list"})
 """What a server may ask of the client behind a call."""
@@ -68,6 +70,11 @@ class Waiter(msgspec.Struct, kw_only=True, eq=False):
     headers: Mapping[str, str]
     failed: bool | None = None
     """Whether the result is an error of the tool, and of the usual kind; nothing if nobody has looked."""
+
+    @property
+    def listens(self) -> bool:
+        """Whether it waits for what a modern server says by itself, rather than for an answer."""
+        return self.headers.get("mcp-method") == LISTEN
 
 
 class Link:
@@ -194,6 +201,11 @@ class Link:
     def waiting(self) -> int:
         """Requests under way."""
         return len(self.waiters)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody waits for an answer."""
+        return any(not waiter.listens for waiter in self.waiters.values())
 
     def fail(self, reason: str) -> None:
         """Marks the link as closed: everybody who waits is told why."""

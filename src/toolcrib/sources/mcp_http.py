@@ -7,7 +7,6 @@ one client sent never becomes part of a header except where the protocol says so
 
 import asyncio
 import logging
-import re
 import ssl
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
@@ -19,7 +18,7 @@ from msgspec import UnsetType
 
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import SourceProtocolError, SourceUnavailable
-from toolcrib.limits import CONNECT_S, UPSTREAM_BODY_MAX_BYTES
+from toolcrib.limits import CONNECT_S, RESTART_MAX_S, RESTART_MIN_S, UPSTREAM_BODY_MAX_BYTES
 from toolcrib.settings import ServerSettings
 from toolcrib.sources.json_rpc import INTERNAL_ERROR, Identifier, RpcError, one_line, read_envelope, read_error
 from toolcrib.sources.link import Link, Listener, Waiter
@@ -32,10 +31,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolcrib.sources")
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_SENDABLE = re.compile(r"[\t\x20-\x7e]*")
-"""What a header is made of."""
 _RECONNECTS = 5
 """Times that a stream which broke before its answer is taken up again."""
+_CHANGES = tuple(f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources"))
 _LIMITS = httpx2.Limits(max_connections=64, max_keepalive_connections=16)
 _TIMEOUT = httpx2.Timeout(None, connect=CONNECT_S, pool=CONNECT_S)
 
@@ -57,14 +55,6 @@ def require_url(name: str, url: str, *, trust: bool) -> str:
     return url
 
 
-def require_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """The headers, if they can be sent. Raises `SourceUnavailable`, which quotes no value."""
-    for key, value in headers.items():
-        if not _SENDABLE.fullmatch(key + value):
-            raise SourceUnavailable(f"the header `{key}` has a character that cannot be sent in a header")
-    return headers
-
-
 async def open_link(
     name: str,
     entry: ServerSettings,
@@ -78,7 +68,7 @@ async def open_link(
     address = require_url(name, url, trust=entry.trust)
     connection = httpx2.AsyncClient(
         verify=await _certificates(),
-        headers={**require_headers(headers), "accept-encoding": "identity"},
+        headers={**headers, "accept-encoding": "identity"},
         follow_redirects=False,
         timeout=_TIMEOUT,
         limits=_LIMITS,
@@ -168,7 +158,10 @@ class HttpLink(Link):
                 else:
                     await self._read_answer(response, waiter)
         except httpx2.HTTPError as error:
-            self._lost(error)
+            if waiter is not None and waiter.listens:
+                self._unheard(error)
+            else:
+                self._lost(error)
         except SourceProtocolError as error:
             self.fail(str(error))
         except RpcError as error:
@@ -208,17 +201,38 @@ class HttpLink(Link):
             task.add_done_callback(self._tasks.discard)
 
     async def _listen(self) -> None:
-        """Keeps the stream of an old server's own messages open, where it has one."""
+        """Keeps the stream of an old server's own messages open, where it has one; one that broke is opened again."""
+        pause_s, was_open, broke = RESTART_MIN_S, False, False
         while not self.closed.is_set():
+            began = self._loop.time()
             try:
                 headers = self._headers({"accept": "text/event-stream"})
                 async with self._client.stream("GET", self._url, headers=headers) as response:
-                    if response.status_code != 200:
+                    if response.status_code == 200:
+                        if broke:
+                            # What it said meanwhile is not said again.
+                            for method in _CHANGES:
+                                self._listener(method, b"{}")
+                        was_open, broke = True, False
+                        await self._pump(response, None)
+                    elif was_open and response.status_code >= 500:
+                        broke = True
+                    else:
                         return
-                    await self._pump(response, None)
-            except (httpx2.HTTPError, SourceProtocolError):
+            except SourceProtocolError:
                 return
-            await asyncio.sleep(1)
+            except httpx2.HTTPError as error:
+                broke = True
+                self._unheard(error)
+            if not broke or self._loop.time() - began > pause_s:
+                pause_s = RESTART_MIN_S
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, RESTART_MAX_S)
+
+    def _unheard(self, error: httpx2.HTTPError) -> None:
+        """A stream of the server's own messages broke, which is no matter of the calls under way."""
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout) and not self.is_busy:
+            self._lost(error)
 
     async def _read_events(self, response: httpx2.Response, waiter: Waiter) -> None:
         session = response.headers.get("mcp-session-id")

@@ -23,8 +23,8 @@ from toolcrib.limits import IDLE_STOP_S, REFRESH_EVERY_S
 from toolcrib.sources.base import build_toolset, freeze_toolset
 from toolcrib.sources.choosing import EVERYTHING, Choice, choose
 from toolcrib.sources.handshake import Listed, Peer, modern_headers, read_list
-from toolcrib.sources.json_rpc import RpcError
-from toolcrib.sources.link import Link, Listener, read_json
+from toolcrib.sources.json_rpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
+from toolcrib.sources.link import LISTEN, Link, Listener, read_json
 from toolcrib.sources.mcp_calls import McpCalls
 from toolcrib.sources.patience import Patience
 from toolcrib.sources.supervisor import Breaker, Lane, Pace
@@ -45,6 +45,8 @@ _CHANGES: Mapping[str, Event] = {
     "notifications/prompts/list_changed": "prompts",
     "notifications/resources/list_changed": "resources",
 }
+_UNKNOWN = (METHOD_NOT_FOUND, INVALID_REQUEST, INVALID_PARAMS)
+"""Answers of a server that does not know what it was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +126,10 @@ class McpSource(McpCalls):
         self._dirty: set[str] = set()
         self._refresher: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._deaf = Breaker(clock=clock, rng=self._rng)
+        """How long to wait before a modern server is asked again to say what changes."""
+        self._missed = False
+        """Whether changes may have gone unheard since it was asked first."""
         self._log_level: str | None = None
         self._closing = False
 
@@ -307,24 +313,45 @@ class McpSource(McpCalls):
         await self._wanted.wait()
 
     async def _listen(self, link: Link, peer: Peer) -> None:
-        """Asks a modern server to say what changes; one that does not know how is left in peace."""
+        """Asks a modern server to say what changes, and again when it ends that; who does not know how is let be."""
         kinds = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
         wanted: JsonObject = {key: True for capability, key in kinds.items() if peer.offers(capability)}
-        method = "subscriptions/listen"
-        with suppress(RpcError, SourceError):
-            await link.request(method, peer.dress({"notifications": wanted}), headers=modern_headers(method))
+        params, headers = peer.dress({"notifications": wanted}), modern_headers(LISTEN)
+        self._missed = False
+        while True:
+            try:
+                await link.request(LISTEN, params, headers=headers)
+            except SourceError:
+                return
+            except RpcError as error:
+                if error.code in _UNKNOWN:
+                    return
+            # Ended in good order, or cut by somebody in between.
+            self._missed = True
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._deaf.note_failure()):
+                    await link.closed.wait()
 
     def _announced(self, method: str, params: bytes) -> None:
         kind = _CHANGES.get(method)
         if kind is not None:
-            self._dirty.add(kind)
-            if self._refresher is None or self._refresher.done():
-                self._refresher = self._spawn(self._refresh())
+            self._note_changes(kind)
+        elif method == "notifications/subscriptions/acknowledged":
+            self._deaf.note_success()
+            if self._missed:
+                # What changed while nobody was told of it is not told again.
+                self._missed = False
+                self._note_changes(*_CHANGES.values())
         elif method == "notifications/resources/updated":
             with suppress(RpcError):
                 uri = read_json(params).get("uri")
                 if isinstance(uri, str):
                     self._tell("resource", uri)
+
+    def _note_changes(self, *kinds: Event) -> None:
+        self._dirty.update(kinds)
+        if self._refresher is None or self._refresher.done():
+            self._refresher = self._spawn(self._refresh())
 
     async def _refresh(self) -> None:
         """Reads what was announced as changed; a storm of announcements is one refresh a second (K7)."""
