@@ -186,6 +186,59 @@ async def test_requests_sent_ahead_are_answered_in_order_and_no_more_than_some_a
         assert order == sorted(order) and len(order) == PIPELINE_MAX + 1
 
 
+class Asked:
+    """Keeps every request that was read, and every reply that has begun, until a test answers."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self.begun: list[tuple[str, Reply]] = []
+
+    def open(self, head: Head) -> Take:
+        self.paths.append(head.path)
+        return lambda body, reply: self.begun.append((head.path, reply))
+
+    async def answer(self) -> None:
+        """Answers the request whose turn it is; the next one begins."""
+        self.begun[-1][1].send(200, b"{}")
+        await asyncio.sleep(0)
+
+
+@pytest.mark.requirement("F10")
+async def test_a_client_that_is_far_ahead_is_read_again_only_when_it_no_longer_is() -> None:
+    app = Asked()
+    async with client_of(app) as client:
+        client.feed(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" * (3 * PIPELINE_MAX))
+        for _ in range(3 * PIPELINE_MAX):
+            assert client.wire.reading is (len(app.paths) - len(app.begun) < PIPELINE_MAX)
+            await app.answer()
+        assert client.wire.reading and client.wire.data.count(b"200 OK") == 3 * PIPELINE_MAX
+
+
+@pytest.mark.requirement("F10")
+async def test_what_one_read_brings_is_parsed_as_it_is_answered() -> None:
+    app = Asked()
+    requests = [b"GET /%04d HTTP/1.1\r\nhost: x\r\n\r\n" % number for number in range(8_000)]
+    at_once = PIPELINE_MAX + 16 * 1024 // len(requests[0]) + 1
+    async with client_of(app) as client:
+        client.feed(b"".join(requests))
+        for number in range(len(requests)):
+            assert len(app.paths) - number <= at_once
+            await app.answer()
+        assert [path for path, _ in app.begun] == app.paths == [f"/{number:04}" for number in range(len(requests))]
+        assert client.wire.reading
+
+
+async def test_what_waits_unparsed_ends_with_the_connection() -> None:
+    app = Asked()
+    client = HttpClient(app)
+    client.feed(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" * 2_000)
+    read = len(app.paths)
+    app.begun[0][1].keep_alive = False
+    await app.answer()
+    assert client.wire.closed and len(app.begun) == 1 and len(app.paths) == read < 2_000
+    client.connection.connection_lost(None)
+
+
 async def test_a_thousand_refusals_in_one_piece_are_a_thousand_refusals() -> None:
     async with client_of(Echo()) as client:
         client.feed(b"GET /no HTTP/1.1\r\nhost: x\r\n\r\n" * 1_000)

@@ -30,6 +30,8 @@ from toolcrib.limits import (
 logger = logging.getLogger("toolcrib.gateway")
 
 _TICK_S = 1.0
+_PIECE_BYTES = 16 * 1024
+"""What is parsed before it is looked whether the client is too far ahead: one read can bring thousands of requests."""
 
 Take = Callable[[bytes, Reply], None]
 """Takes the body of a request that was let in, and answers. Raises `Refused`."""
@@ -131,6 +133,8 @@ class Connection(asyncio.Protocol):
         self._reply: Reply | None = None
         self._queue: deque[tuple[Take | Refused, bytes, bool, bool, bool]] = deque()
         """Whole requests that wait for the reply before theirs."""
+        self._rest = b""
+        """What came, and is not parsed as long as the client is too far ahead."""
         self._retired = self._paused = False
         self._ignoring = False
         self._in_head = True
@@ -173,6 +177,7 @@ class Connection(asyncio.Protocol):
         """The client left."""
         self._ignoring = True
         self._queue.clear()
+        self._rest = b""
         if self._reply is not None:
             self._reply.gone()
             self._reply = None
@@ -194,11 +199,22 @@ class Connection(asyncio.Protocol):
                     return
             self._reading = True
             self._since = self._loop.time()
+        begun = self._begun
+        self._parse(self._rest + data)
+        if fresh and self._begun == begun + 1 and not (self._reading or self._ignoring or self._rest):
+            self._learn(data)
+
+    def _parse(self, data: bytes) -> None:
+        """Parses until the client is too far ahead; the rest waits as bytes, which cost the least."""
+        at = 0
+        while at < len(data) and not self._paused and not self._ignoring:
+            self._parse_piece(data[at : at + _PIECE_BYTES])
+            at += _PIECE_BYTES
+        self._rest = b"" if self._ignoring else data[at:]
+
+    def _parse_piece(self, data: bytes) -> None:
         try:
-            begun = self._begun
             self._parser.feed_data(data)
-            if fresh and self._begun == begun + 1 and not self._reading:
-                self._learn(data)
         except httptools.HttpParserUpgrade:
             self._refuse_now(Refused(400, "No other protocol is spoken here."))
         except httptools.HttpParserError:
@@ -280,9 +296,7 @@ class Connection(asyncio.Protocol):
         item = (verdict, body, self._parser.should_keep_alive(), chunked, self._method == "HEAD")
         if self._reply is not None or self._queue:
             self._queue.append(item)
-            if len(self._queue) >= PIPELINE_MAX and not self._paused and self._transport is not None:
-                self._paused = True
-                self._transport.pause_reading()
+            self._keep_pace()
             return
         self._start(*item)
 
@@ -385,10 +399,22 @@ class Connection(asyncio.Protocol):
         """Answers the next request that waits."""
         if self._reply is not None or self._ignoring or not self._queue:
             return
-        if self._paused and self._transport is not None:
-            self._paused = False
-            self._transport.resume_reading()
         self._start(*self._queue.popleft())
+        self._keep_pace()
+
+    def _keep_pace(self) -> None:
+        """Reads from a client only as long as it is not too far ahead of its replies."""
+        transport = self._transport
+        paused = len(self._queue) >= PIPELINE_MAX
+        if paused is self._paused or transport is None or transport.is_closing():
+            return
+        self._paused = paused
+        if paused:
+            transport.pause_reading()
+            return
+        self._parse(self._rest)
+        if not self._paused and not transport.is_closing():
+            transport.resume_reading()
 
     def _start(self, verdict: Take | Refused, body: bytes, keep_alive: bool, chunked: bool, bodiless: bool) -> None:
         keep_alive = keep_alive and not self._retired
