@@ -20,8 +20,10 @@ from tests.gateway.http_clients import Wire
 from tests.in_front.gateways import command
 
 from toolcrib.crib import Crib
-from toolcrib.gateway.http_connections import Connection, HttpServer
-from toolcrib.limits import WRITE_STALL_S
+from toolcrib.gateway.http_connections import Connection, HttpServer, Take
+from toolcrib.gateway.http_replies import Reply
+from toolcrib.gateway.http_wire import Head, Refused
+from toolcrib.limits import REQUEST_READ_S, WRITE_STALL_S
 from toolcrib.settings import ActivitySettings, LimitSettings, Settings
 
 
@@ -53,6 +55,117 @@ async def test_a_client_that_reads_nothing_is_cut_off_and_one_that_reads_slowly_
     assert not wire.aborted
     connection.tick(now + 200 + WRITE_STALL_S)
     assert wire.aborted
+
+
+class Healthy:
+    """Answers at once, and notes how much waited to be read at that time."""
+
+    def __init__(self) -> None:
+        self.server = HttpServer(self)
+        self.waiting: list[int] = []
+
+    def open(self, head: Head) -> Take:
+        (connection,) = self.server.connections
+        self.waiting.append(connection.unread)
+        return lambda body, reply: reply.send(200, b'{"status":"ok"}')
+
+
+@pytest.mark.requirement("F10")
+async def test_a_client_that_asks_and_asks_and_does_not_read_is_not_answered_ahead_of_its_reading():
+    app, asked = Healthy(), 5_000
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
+        for end, size in ((listener, socket.SO_SNDBUF), (client, socket.SO_RCVBUF)):
+            end.setsockopt(socket.SOL_SOCKET, size, 16 * 1024)
+        await app.server.listen(listener)
+        client.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(client, listener.getsockname())
+        sending = asyncio.create_task(loop.sock_sendall(client, b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n" * asked))
+        await eventually(lambda: any(connection.is_full for connection in app.server.connections))
+        for _ in range(1_000):
+            await asyncio.sleep(0)
+        assert len(app.waiting) < asked / 2
+        answers = b""
+        while answers.count(b"200 OK") < asked:
+            answers += await loop.sock_recv(client, 1024 * 1024)
+        await sending
+        await app.server.close()
+    assert len(app.waiting) == asked
+    assert max(app.waiting) <= 64 * 1024 + len(answers) // asked
+
+
+class Begun:
+    """Answers at once, on a wire that is full after every reply until the client reads."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.connection = Connection(HttpServer(self))
+        self.wire = Filling(self.connection)
+        self.connection.connection_made(self.wire)
+
+    def open(self, head: Head) -> Take:
+        if head.path == "/no":
+            raise Refused(403, "No.")
+        return self._take
+
+    def _take(self, body: bytes, reply: Reply) -> None:
+        self.count += 1
+        reply.send(200, b"{}")
+
+
+class Filling(Wire):
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    def write(self, data: Any) -> None:
+        super().write(data)
+        self._connection.pause_writing()
+
+
+GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+@pytest.mark.requirement("F10")
+async def test_nothing_is_begun_or_refused_for_a_client_that_does_not_read_until_it_reads():
+    app = Begun()
+    refused = b"POST /no HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\n."
+    app.connection.data_received(GET + refused + GET)
+    for replies, begun in ((1, 1), (2, 1), (3, 2)):
+        await asyncio.sleep(0)
+        assert (app.wire.data.count(b"HTTP/1.1"), app.count, app.wire.reading) == (replies, begun, False)
+        app.connection.resume_writing()
+    assert app.wire.reading
+    assert [part[:3] for part in app.wire.data.split(b"HTTP/1.1 ")[1:]] == [b"200", b"403", b"200"]
+
+
+@pytest.mark.requirement("F10")
+async def test_a_client_that_is_not_read_from_is_not_late_and_gets_its_time_once_it_is():
+    app = Begun()
+    app.connection.data_received(GET + b"GET / HT")
+    now = asyncio.get_running_loop().time()
+    app.connection.tick(now + 2 * REQUEST_READ_S)
+    assert not app.wire.closed
+    app.connection.resume_writing()
+    app.connection.tick(now + 2 * REQUEST_READ_S)
+    assert app.wire.closed and b"408 Request Timeout" in app.wire.data
+
+
+@pytest.mark.requirement("K12")
+async def test_what_waits_for_a_client_to_read_is_not_begun_after_the_end():
+    app = Begun()
+    app.connection.data_received(GET + GET)
+    app.connection.retire()
+    assert app.wire.closed
+    app.connection.resume_writing()
+    assert app.count == 1
+
+
+@pytest.mark.requirement("F11")
+async def test_what_is_no_request_is_not_answered_before_those_that_wait():
+    app = Begun()
+    app.connection.data_received(GET + GET + b"\x16\x03\x01")
+    assert app.wire.closed and app.wire.data.count(b"HTTP/1.1") == 1
 
 
 @pytest.mark.requirement("L7")

@@ -126,13 +126,13 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._address = "?"
         self._since = self._loop.time()
-        """When the request began that is being read, or the last reply ended."""
+        """When the request began that is being read, the last reply ended, or the client had read it."""
         self._unread = 0
         self._read_at = self._since
         """What waited to be read at the last look, and when it last became less."""
         self._reply: Reply | None = None
         self._queue: deque[tuple[Take | Refused, bytes, bool, bool, bool]] = deque()
-        """Whole requests that wait for the reply before theirs."""
+        """Whole requests that wait for the reply before theirs, or for the client to read it."""
         self._rest = b""
         """What came, and is not parsed as long as the client is too far ahead."""
         self._retired = self._paused = False
@@ -160,6 +160,11 @@ class Connection(asyncio.Protocol):
     def task(self) -> "asyncio.Task[None] | None":
         """What the client waits for now."""
         return self._reply.task if self._reply is not None else None
+
+    @property
+    def unread(self) -> int:
+        """Bytes that wait for the client to read."""
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     # What the event loop calls
 
@@ -233,14 +238,19 @@ class Connection(asyncio.Protocol):
                 self._known = Known.of(data, head)
 
     def pause_writing(self) -> None:
-        """The client reads too slowly."""
+        """The client reads too slowly: nothing more is read from it, and nothing more begun for it."""
         self.is_full = True
+        self._keep_pace()
 
     def resume_writing(self) -> None:
         """The client has read."""
         self.is_full = False
         if self._reply is not None:
             self._reply.flush()
+        else:
+            self._since = self._loop.time()
+            self._advance()
+        self._keep_pace()
 
     # What the parser calls
 
@@ -268,7 +278,7 @@ class Connection(asyncio.Protocol):
         self._method = self._parser.get_method().decode("latin-1")
         head = self._read_head()
         verdict = self._verdict = self._judge(head)
-        if self._reply is not None or self._queue:
+        if self._must_wait():
             return
         if isinstance(verdict, Refused) and "content-length" in head.headers:
             # Whoever sends much, or waits to be told to, is told now.
@@ -294,7 +304,7 @@ class Connection(asyncio.Protocol):
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         chunked = self._parser.get_http_version() != "1.0"
         item = (verdict, body, self._parser.should_keep_alive(), chunked, self._method == "HEAD")
-        if self._reply is not None or self._queue:
+        if self._must_wait():
             self._queue.append(item)
             self._keep_pace()
             return
@@ -327,11 +337,8 @@ class Connection(asyncio.Protocol):
         self._reply = None
         self._since = self._loop.time()
         if not keep_alive or self._retired:
-            self._ignoring = True
-            self._queue.clear()
-            if self._transport is not None:
-                self._transport.close()
-        elif self._queue:
+            self._close()
+        elif self._queue and not self.is_full:
             self._loop.call_soon(self._advance)
 
     def abort(self) -> None:
@@ -352,8 +359,8 @@ class Connection(asyncio.Protocol):
         self._retired = True
         if self._reply is not None:
             self._reply.keep_alive = False
-        elif self._transport is not None:
-            self._transport.close()
+        else:
+            self._close()
 
     def tick(self, now: float) -> None:
         """Ends a silence: of a reply by a word, of a client by closing."""
@@ -361,16 +368,18 @@ class Connection(asyncio.Protocol):
             self.abort()
         elif self._reply is not None:
             self._reply.tick(now)
+        elif self._paused:
+            pass  # nothing is read from the client, so it cannot be late
         elif self._reading and now - self._since > REQUEST_READ_S:
             self._refuse_now(Refused(408, "The request came too slowly."))
-        elif now - self._since > KEEP_ALIVE_S and self._transport is not None:
-            self._transport.close()
+        elif now - self._since > KEEP_ALIVE_S:
+            self._close()
 
     # Inside
 
     def _is_stalled(self, now: float) -> bool:
         """Whether the client has read nothing for too long of what waits for it (F10)."""
-        unread = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        unread = self.unread
         if unread == 0 or unread < self._unread:
             self._read_at = now
         self._unread = unread
@@ -395,17 +404,21 @@ class Connection(asyncio.Protocol):
             logger.exception("a request failed")
             return Refused(500, "The gateway failed; its log says why.")
 
+    def _must_wait(self) -> bool:
+        """Whether a request that is read now is answered later."""
+        return self._reply is not None or self.is_full or bool(self._queue)
+
     def _advance(self) -> None:
         """Answers the next request that waits."""
-        if self._reply is not None or self._ignoring or not self._queue:
+        if self._reply is not None or self.is_full or self._ignoring or not self._queue:
             return
         self._start(*self._queue.popleft())
         self._keep_pace()
 
     def _keep_pace(self) -> None:
-        """Reads from a client only as long as it is not too far ahead of its replies."""
+        """Reads from a client only as long as it reads itself, and is not too far ahead of its replies."""
         transport = self._transport
-        paused = len(self._queue) >= PIPELINE_MAX
+        paused = self.is_full or len(self._queue) >= PIPELINE_MAX
         if paused is self._paused or transport is None or transport.is_closing():
             return
         self._paused = paused
@@ -438,14 +451,23 @@ class Connection(asyncio.Protocol):
     def _refuse_now(self, error: Refused) -> None:
         """Ends the connection with a word; a reply under way keeps its own end."""
         self._reading = False
-        if self._reply is not None or self._answered:
+        if self._reply is not None:
             self._retired = self._ignoring = True
             self._queue.clear()
-            if self._reply is None and self._transport is not None:
-                self._transport.close()
+            return
+        if self._answered or self._queue:
+            self._close()
             return
         self._ignoring = True
         self._start(error, b"", False, True, False)
+
+    def _close(self) -> None:
+        """Takes nothing more, and ends the connection once the client has read what was sent."""
+        self._ignoring = True
+        self._queue.clear()
+        self._rest = b""
+        if self._transport is not None:
+            self._transport.close()
 
 
 def _too_large() -> Refused:
