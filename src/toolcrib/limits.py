@@ -304,7 +304,7 @@ REQUEST_MAX_BYTES = 4 * 1024 * 1024
 REQUEST_READ_S = 15.0
 """Seconds that a client may take to send one request."""
 HEAD_MAX_BYTES = 64 * 1024
-"""Request line and fields of one request over HTTP."""
+"""Request line and fields of one request over HTTP; besides, what surrounds the chunks of its body."""
 KEEP_ALIVE_S = 75.0
 """Seconds that a connection without a request is kept open."""
 WRITE_STALL_S = 30.0

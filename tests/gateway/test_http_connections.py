@@ -94,6 +94,54 @@ async def test_a_head_and_a_body_have_a_size() -> None:
 
 
 @pytest.mark.requirement("E3")
+async def test_a_head_that_comes_at_once_has_a_size_too() -> None:
+    async with client_of(app := Echo()) as client:
+        client.feed(b"GET / HTTP/1.1\r\nhost: x\r\nx: %b\r\n\r\n" % (b"a" * 2 * HEAD_MAX_BYTES))
+        assert (await client.answer()).status == 431 and client.wire.closed and not app.heads
+
+
+@pytest.mark.requirement("E3")
+@pytest.mark.parametrize("path", ["/yes", "/no"])
+@pytest.mark.parametrize(
+    "after", [b"0\r\n" + b"x: y\r\n" * 16_384, b"0\r\nx: " + b"y" * 98_304, b"1;x=" + b"y" * 98_304]
+)
+async def test_what_surrounds_a_body_in_chunks_has_a_size(path: str, after: bytes) -> None:
+    for step in (1_000, len(after)):
+        async with client_of(Echo()) as client:
+            client.feed(b"POST %b HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n" % path.encode())
+            pieces = [after[at : at + step] for at in range(0, len(after), step)]
+            for piece in pieces:
+                client.feed(piece)
+            assert client.wire.closed and (await client.answer()).status == 431
+
+
+async def test_many_chunks_and_fields_after_them_are_a_body_and_nothing_else() -> None:
+    async with client_of(app := Echo()) as client:
+        raw = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n%b0\r\nhost: y\r\n\r\n" % (
+            b"1\r\na\r\n" * HEAD_MAX_BYTES
+        )
+        for at in range(0, len(raw), 1_001):
+            client.feed(raw[at : at + 1_001])
+        assert (await client.answer()).json == {"got": HEAD_MAX_BYTES}
+        client.send()
+        assert (await client.answer()).status == 200
+    assert app.heads[0].headers["host"] == "x" and not app.heads[0].repeated
+
+
+@pytest.mark.parametrize("cut", [1, 40, 90])
+async def test_the_body_before_a_head_is_no_part_of_it(cut: int) -> None:
+    request = (
+        b"POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n"
+        + b" " * 100_000
+    )
+    async with client_of(app := Echo()) as client:
+        client.feed(request + request[:cut])
+        client.feed(request[cut:])
+        assert client.wire.data.count(b'{"got":100000}') == len(app.heads) == 2
+        assert not client.wire.closed
+
+
+@pytest.mark.requirement("E3")
 async def test_whoever_sends_too_slowly_or_nothing_is_closed() -> None:
     async with client_of(Echo()) as client:
         client.feed(b"GET / HT")

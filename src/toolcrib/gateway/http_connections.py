@@ -138,7 +138,8 @@ class Connection(asyncio.Protocol):
         self._retired = self._paused = False
         self._ignoring = False
         self._in_head = True
-        self._head_size = 0
+        self._around_body = 0
+        """What came of the request since it began, or since the last piece with a part of its body."""
         self._target = b""
         self._fields: list[Field] = []
         self._method = ""
@@ -205,7 +206,10 @@ class Connection(asyncio.Protocol):
             self._reading = True
             self._since = self._loop.time()
         begun = self._begun
-        self._parse(self._rest + data)
+        if len(data) <= _PIECE_BYTES and not self._paused:
+            self._parse_piece(data)
+        else:
+            self._parse(self._rest + data)
         if fresh and self._begun == begun + 1 and not (self._reading or self._ignoring or self._rest):
             self._learn(data)
 
@@ -218,16 +222,21 @@ class Connection(asyncio.Protocol):
         self._rest = b"" if self._ignoring else data[at:]
 
     def _parse_piece(self, data: bytes) -> None:
+        begun, body_size = self._begun, self._body_size
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._refuse_now(Refused(400, "No other protocol is spoken here."))
         except httptools.HttpParserError:
             self._refuse_now(Refused(400, "This is no HTTP request."))
-        if self._in_head:
-            self._head_size += len(data)
-            if self._head_size > HEAD_MAX_BYTES:
-                self._refuse_now(Refused(431, f"The head of a request has at most {HEAD_MAX_BYTES} bytes."))
+        if not self._reading or self._begun != begun:
+            return  # where in these bytes the request began is not known
+        if self._body_size != body_size:
+            self._around_body = 0
+            return
+        self._around_body += len(data)
+        if self._around_body > HEAD_MAX_BYTES:
+            self._refuse_now(Refused(431, f"The fields of a request have at most {HEAD_MAX_BYTES} bytes."))
 
     def _learn(self, data: bytes) -> None:
         """Remembers a request that came alone, whole and as usual: the next ones need no parser if they are like it."""
@@ -258,7 +267,7 @@ class Connection(asyncio.Protocol):
         """A request begins."""
         self._begun += 1
         self._reading = self._in_head = True
-        self._head_size = self._body_size = 0
+        self._around_body = self._body_size = 0
         self._target = b""
         self._fields, self._body = [], []
         self._verdict = None
@@ -269,8 +278,9 @@ class Connection(asyncio.Protocol):
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One field."""
-        self._fields.append((name, value))
+        """One field; those after a body say nothing that is heard."""
+        if self._in_head:
+            self._fields.append((name, value))
 
     def on_headers_complete(self) -> None:
         """The head is whole: the request is judged."""
