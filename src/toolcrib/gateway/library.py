@@ -17,6 +17,7 @@ from toolcrib.definitions import Json, JsonObject
 from toolcrib.errors import DefinitionError
 from toolcrib.gateway.profiles import Principal
 from toolcrib.gateway.relay import Client, ClientExchange
+from toolcrib.gateway.results import require_object
 from toolcrib.intake.naming import exposed_name
 from toolcrib.sources.json_rpc import INVALID_PARAMS, RpcError
 from toolcrib.sources.mcp_source import McpSource
@@ -80,12 +81,12 @@ class Library:
         """`prompts/get` at the server that has the prompt."""
         source, name = self._find_prompt(client.principal, params.get("name"))
         sent = _own_params(params, name=name)
-        return await source.relay("prompts/get", sent, exchange, name=name)
+        return require_object(await source.relay("prompts/get", sent, exchange, name=name))
 
     async def read_resource(self, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
         """`resources/read` at the server that has the resource; the URIs in the answer are those that were asked."""
         source, uri = self.find_resource(client, params.get("uri"))
-        raw = await source.relay("resources/read", _own_params(params, uri=uri), exchange, name=uri)
+        raw = require_object(await source.relay("resources/read", _own_params(params, uri=uri), exchange, name=uri))
         prefix = uri_prefix(source)
         if not prefix or params.get("uri") == uri:
             return raw
@@ -109,7 +110,7 @@ class Library:
         else:
             source, uri = self.find_resource(client, reference.get("uri"))
             target = {**reference, "uri": uri}
-        return await source.relay("completion/complete", _own_params(params, ref=target), exchange)
+        return require_object(await source.relay("completion/complete", _own_params(params, ref=target), exchange))
 
     async def subscribe(self, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
         """`resources/subscribe`: the client hears about changes of this resource."""

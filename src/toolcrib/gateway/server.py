@@ -30,6 +30,7 @@ from toolcrib.gateway.library import Library
 from toolcrib.gateway.parking import Parking
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
 from toolcrib.gateway.relay import LEVELS, Asker, Client, ClientExchange
+from toolcrib.gateway.results import with_lifetime, with_type
 from toolcrib.sources.handshake import LEGACY_VERSIONS, META_SERVER, MODERN_VERSION, own_info
 from toolcrib.sources.json_rpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Identifier, RpcError
 from toolcrib.sources.mcp_source import Event, McpSource
@@ -136,7 +137,7 @@ class Gateway:
                 )
             else:
                 result = await handler(client, params, exchange)
-            return result if client.era == "legacy" else self._complete(result)
+            return result if client.era == "legacy" else with_type(result)
         except SourceRefused as error:
             raise RpcError(error.rpc_code, error.rpc_message, cast("Json", error.rpc_data)) from None
         except CallError as error:
@@ -177,7 +178,7 @@ class Gateway:
         client, asker = errand.owner
         try:
             client.session.guard.note_progress()
-            asker.answered(errand.key, result if client.era == "legacy" else self._complete(result))
+            asker.answered(errand.key, result if client.era == "legacy" else with_type(result))
         except Exception:
             logger.exception("a request failed", extra={"method": "tools/call"})
             asker.crashed(errand.key)
@@ -199,7 +200,7 @@ class Gateway:
                 except RpcError as error:
                     asker.refused(errand.key, error)
                     return
-            asker.answered(errand.key, result if client.era == "legacy" else self._complete(result))
+            asker.answered(errand.key, result if client.era == "legacy" else with_type(result))
         except Exception:
             logger.exception("a request failed", extra={"method": "tools/call"})
             asker.crashed(errand.key)
@@ -216,14 +217,6 @@ class Gateway:
 
     async def _begin(self, handler: Handler, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
         return await handler(client, params, exchange)
-
-    def _complete(self, result: bytes) -> bytes:
-        """The result with the one field that every modern one has, if a server of the old era left it out."""
-        if b'"resultType"' in result:
-            return result
-        if result == b"{}" or result[1:-1].isspace():
-            return b'{"resultType":"complete"}'
-        return b'{"resultType":"complete",' + result[1:]
 
     async def wait_settled(self) -> None:
         """Waits a while for servers that are still starting, so that the first list is not an empty one."""
@@ -288,9 +281,7 @@ class Gateway:
 
     async def _read_resource(self, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
         result = await self.library.read_resource(client, params, exchange)
-        if client.era == "modern" and b'"ttlMs"' not in result:
-            return b'{"ttlMs":0,"cacheScope":"private",' + result[1:]
-        return result
+        return result if client.era == "legacy" else with_lifetime(result)
 
     def _listed(self, client: Client, event: Event, key: str, array: bytes) -> bytes:
         if client.era == "legacy":
