@@ -5,6 +5,7 @@ import pytest
 from tests.fakes.memory_upstream import MemoryServer, eventually, tool
 from tests.gateway.clients import gateway_client
 
+from toolcrib.limits import LISTENERS_MAX
 from toolcrib.settings import (
     ApprovalRules,
     ApprovalSettings,
@@ -493,6 +494,24 @@ async def test_a_client_that_names_any_resource_hears_of_those_that_it_was_grant
         task.cancel()
     assert told["params"]["uri"] == "mine+repo://a"
     assert not [message for message in client.messages if message.get("method") == "notifications/resources/updated"]
+
+
+@pytest.mark.requirement("X16")
+async def test_so_many_modern_clients_listen_and_old_ones_take_no_place_from_them():
+    async with gateway_client(MemoryServer().source("one"), modern=True) as client:
+        await client.names()
+        quiet = client.server._client
+        assert quiet is not None
+        for _ in range(LISTENERS_MAX):
+            client.changes.follow(quiet, client.server.push)
+        tasks = [asyncio.create_task(client.ask("subscriptions/listen")) for _ in range(LISTENERS_MAX)]
+        for _ in tasks:
+            await client.next(method="notifications/subscriptions/acknowledged")
+        refused = await client.ask("subscriptions/listen")
+        client.changes.close()
+        answers = await asyncio.gather(*tasks)
+    assert refused["error"]["message"] == "Too many subscriptions are open."
+    assert all(answer["result"]["resultType"] == "complete" for answer in answers)
 
 
 @pytest.mark.requirement("E1")

@@ -81,7 +81,8 @@ class ChangeFeed:
 
     async def serve(self, client: Client, identifier: Identifier, params: JsonObject, push: Push) -> bytes:
         """`subscriptions/listen` of a modern client: acknowledges, tells, and ends with an answer when told to."""
-        if len(self._subscriptions) >= LISTENERS_MAX:
+        # Old clients follow without a stream of their own; their sessions have a bound themselves.
+        if sum(subscription.meta is not None for subscription in self._subscriptions) >= LISTENERS_MAX:
             raise RpcError(INTERNAL_ERROR, "Too many subscriptions are open.")
         wanted = params.get("notifications")
         asked: Mapping[str, Json] = wanted if isinstance(wanted, Mapping) else {}
