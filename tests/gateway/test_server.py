@@ -527,6 +527,16 @@ async def test_malformed_messages_are_answered_and_the_connection_survives():
     assert codes == [-32700, -32600, -32602, -32600]
 
 
+@pytest.mark.requirement("E1")
+@pytest.mark.parametrize("identifier", [[1], {"a": 1}, None, 1.5, "no such", 99])
+async def test_a_cancellation_of_nothing_is_not_answered(identifier: Any):
+    async with gateway_client(MemoryServer().source("one")) as client:
+        client.send({"method": "notifications/cancelled", "params": {"requestId": identifier}})
+        client.send({"method": "notifications/cancelled", "params": {}})
+        assert (await client.ask("ping"))["result"] == {}
+        assert client.messages == []
+
+
 @pytest.mark.requirement("X16")
 async def test_the_eras_do_not_mix_on_one_connection():
     async with gateway_client(MemoryServer().source("one"), modern=True) as client:

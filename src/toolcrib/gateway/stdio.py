@@ -211,7 +211,8 @@ class StdioServer:
 
     def _notified(self, method: str, params: JsonObject) -> None:
         if method == "notifications/cancelled":
-            task = self._running.get(cast("Identifier", params.get("requestId")))
+            identifier = params.get("requestId")
+            task = self._running.get(identifier) if isinstance(identifier, int | str) else None
             if task is not None:
                 task.cancel()
 
