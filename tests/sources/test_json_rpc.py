@@ -203,12 +203,12 @@ def test_the_last_lines_are_known_however_much_was_said_before_them():
 
 def test_a_line_that_was_begun_is_given_out_when_nothing_more_comes():
     framer = LineFramer(10)
-    assert framer.feed(b"one\ntw") == [b"one"]
+    assert list(framer.feed(b"one\ntw")) == [b"one"]
     framer.feed(b"o")
     assert (framer.end(), framer.end()) == (b"two", b"")
     framer.feed(b"x" * 11)
     assert framer.end() == b""
-    assert framer.feed(b"three\n") == [b"three"]
+    assert list(framer.feed(b"three\n")) == [b"three"]
 
 
 def test_an_answer_is_built_around_bytes_that_are_not_parsed():
