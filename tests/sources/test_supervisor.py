@@ -128,13 +128,19 @@ async def test_a_server_on_demand_is_stopped_after_its_list_and_started_by_a_cal
 
 
 @pytest.mark.requirement("X17")
-async def test_a_server_that_idles_is_stopped():
-    server = MemoryServer()
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_server_that_idles_is_stopped_whoever_listens_to_its_changes(era: Era):
+    async def listen(params: JsonObject) -> JsonObject:
+        await asyncio.Event().wait()
+        return {}
+
+    server = MemoryServer(era=era, subscriptions__listen=listen)
     source = server.source("one", start="idle_stop", idle_stop_s=0.05)
     async with Crib(source):
         await source.settled.wait()
         await eventually(lambda: not source.is_up)
         assert source.snapshot()[0].unavailable is None
+        assert server.count("subscriptions/listen") == (era == "modern")
 
 
 @pytest.fixture

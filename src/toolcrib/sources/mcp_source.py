@@ -296,7 +296,7 @@ class McpSource(McpCalls):
             return
         while not link.closed.is_set():
             left = self.options.idle_stop_s - (self._clock() - self._used_at)
-            if mode == "idle_stop" and left <= 0 and not link.waiting:
+            if mode == "idle_stop" and left <= 0 and not link.is_busy:
                 await self._rest(lane, link)
                 return
             with suppress(TimeoutError):
