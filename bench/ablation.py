@@ -10,6 +10,7 @@ the figures to look at before and after a change.
 
 import argparse
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,13 +19,14 @@ from pathlib import Path
 from toolcrib.evals.corpus import Query, read_queries, read_tools
 from toolcrib.evals.metrics import ndcg, recall
 from toolcrib.retrieval.analysis import FieldWeights, default_weights
-from toolcrib.retrieval.base import PlainDocument, Retriever
+from toolcrib.retrieval.base import PlainDocument, Retriever, Settling
 from toolcrib.retrieval.confidence import Calibration
 from toolcrib.retrieval.fusion import FusionWeights
 from toolcrib.retrieval.hybrid import HybridRetriever
 from toolcrib.retrieval.lexical import LexicalRetriever
 from toolcrib.retrieval.query import QueryWeights
 from toolcrib.retrieval.semantic import StaticModel
+from toolcrib.retrieval.vector_file import cache_directory
 
 Sets = list[tuple[str, list[PlainDocument], list[Query]]]
 Scores = tuple[float, float]
@@ -82,7 +84,10 @@ def read(directory: Path, most: int) -> Sets:
 def macro(sets: Sets, make: Callable[[], Retriever], limit: int) -> tuple[Scores, dict[str, Scores]]:
     by_set: dict[str, Scores] = {}
     for name, documents, queries in sets:
-        index = make().index(documents)
+        retriever = make()
+        index = retriever.index(documents)
+        if isinstance(retriever, Settling):
+            retriever.settle()
         rows: list[Scores] = []
         for query in queries:
             found = [hit.key for hit in index.search(query.text, limit=limit).hits]
@@ -123,11 +128,13 @@ def rules_table(sets: Sets, model: StaticModel, limit: int) -> None:
         )
         print(f"| {rule} | | | {' | '.join(changes(scores, wholes['hybrid']))} |", flush=True)
     scores, _ = macro(sets, lambda: HybridRetriever(load=lambda: by_words(model)), limit)
-    print(f"| queries read as sentences | | | {' | '.join(changes(scores, wholes['hybrid']))} |", flush=True)
+    print(f"| queries and tools read as sentences | | | {' | '.join(changes(scores, wholes['hybrid']))} |", flush=True)
+    scores, _ = macro(sets, lambda: HybridRetriever(load=lambda: replace(model, readings=None)), limit)
+    print(f"| tools read as sentences | | | {' | '.join(changes(scores, wholes['hybrid']))} |", flush=True)
 
 
 def by_words(model: StaticModel) -> StaticModel:
-    """The model without what reads a query as a sentence."""
+    """The model without what reads sentences."""
     return StaticModel(
         vocabulary=model.vocabulary, codes=model.codes, scales=model.scales, version=model.version, reader=None
     )
@@ -168,7 +175,9 @@ def main() -> None:
     sets = read(options.directory, options.queries)
     asked = sum(len(queries) for _, _, queries in sets)
     print(f"{len(sets)} sets, {asked} queries, {sum(len(d) for _, d, _ in sets)} tools, limit {options.limit}\n")
-    (sets_table if options.sets else rules_table)(sets, StaticModel.load(), options.limit)
+    (sets_table if options.sets else rules_table)(
+        sets, StaticModel.load(kept=cache_directory(os.environ)), options.limit
+    )
     print(f"\n{time.perf_counter() - started:.0f} s")
 
 

@@ -34,6 +34,7 @@ from toolcrib.retrieval.factory import open_encoded
 from toolcrib.retrieval.hybrid import HybridIndex, HybridRetriever
 from toolcrib.retrieval.lexical import LexicalRetriever
 from toolcrib.retrieval.semantic import StaticModel
+from toolcrib.retrieval.vector_file import cache_directory
 from toolcrib.retrieval.vectors import unit
 
 PER_SET = 200
@@ -93,6 +94,7 @@ def indexed(documents: list[PlainDocument], model: StaticModel) -> HybridIndex:
     else:
         retriever = HybridRetriever(load=lambda: model)
     index = retriever.index(documents)
+    retriever.settle()
     assert isinstance(index, HybridIndex)
     return index
 
@@ -266,7 +268,7 @@ def no_corpus(abstains: Callable[[Signals], bool]) -> str:
 
 
 def main(directory: Path, own: list[Path]) -> None:
-    model = StaticModel.load()
+    model = StaticModel.load(kept=cache_directory(os.environ))
     table = Table(probes(read_sets(directory, model), model))
     everything = np.ones(len(table.kind), dtype=bool)
     print({kind: int((table.kind == kind).sum()) for kind in ("answerable", "foreign", "near")})

@@ -4,7 +4,8 @@
     python -m bench.cohort TOOLS.jsonl OUT.npz --encoder           for `toolcrib/retrieval/encoder_confidence.py`
 
 Each line of TOOLS is `{"name", "description", "params"}`. Spherical k-means over their vectors; only the centres are
-kept, as whole numbers. Run it again whenever the table of word vectors, or what the encoder is told of a tool, changes.
+kept, as whole numbers. Run it again whenever the table of word vectors, the reader,
+or what it or the encoder is told of a tool, changes.
 """
 
 import json
@@ -20,6 +21,7 @@ from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.encoder import MARK, document_text
 from toolcrib.retrieval.factory import open_encoded
 from toolcrib.retrieval.semantic import StaticModel
+from toolcrib.retrieval.vector_file import cache_directory
 from toolcrib.retrieval.vectors import unit
 
 CENTRES = 3_000
@@ -54,6 +56,14 @@ def encoded(documents: list[PlainDocument]) -> Floats:
     return unit(np.stack([np.frombuffer(fill.vector(digest) or b"", dtype=np.int8) for digest in digests]))
 
 
+def as_read(documents: list[PlainDocument], model: StaticModel) -> Floats:
+    """By their words and as sentences."""
+    index = model.index(documents)
+    if model.readings is not None:
+        model.readings.wait(float("inf"))
+    return unit(index.codes)
+
+
 def centres_of(vectors: Floats) -> NDArray[np.int8]:
     rng = np.random.default_rng(0)
     centres = vectors[rng.choice(len(vectors), CENTRES, replace=False)]
@@ -70,13 +80,16 @@ def centres_of(vectors: Floats) -> NDArray[np.int8]:
 def main(source: Path, target: Path, *, encoder: bool) -> None:
     documents = read(source)
     if encoder:
-        vectors, mark = encoded(documents), MARK
+        made: dict[str, NDArray[np.generic]] = {"codes": centres_of(encoded(documents))}
+        mark = MARK
     else:
-        model = StaticModel.load()
-        vectors, mark = unit(model.embed_documents(documents)), model.mark
-    codes = centres_of(vectors)
-    np.savez_compressed(target, codes=codes, version=np.frombuffer(mark.encode(), dtype=np.uint8))
-    print(f"{len(vectors)} of {len(documents)} tools, {len(codes)} centres, {mark}")
+        model = StaticModel.load(kept=cache_directory(os.environ))
+        by_words = unit(model.embed_documents(documents))
+        made = {"codes": centres_of(as_read(documents, model)), "words": centres_of(by_words)}
+        mark = model.mark
+    made["version"] = np.frombuffer(mark.encode(), dtype=np.uint8)
+    np.savez_compressed(target, allow_pickle=False, **made)
+    print(f"{len(documents)} tools, {len(made['codes'])} centres, {mark}")
 
 
 if __name__ == "__main__":

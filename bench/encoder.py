@@ -28,6 +28,7 @@ from toolcrib.retrieval.fusion import FusionWeights
 from toolcrib.retrieval.hybrid import HybridRetriever
 from toolcrib.retrieval.lexical import LexicalRetriever
 from toolcrib.retrieval.semantic import StaticModel
+from toolcrib.retrieval.vector_file import cache_directory
 
 SHARES = (0.3, 0.4, 0.5, 0.6)
 WORDS = (0.02, 0.03, 0.035)
@@ -53,7 +54,7 @@ def with_weights(retriever: EncodedRetriever, model: StaticModel, words: float) 
 
 
 def tiers(sets: Sets, retriever: EncodedRetriever) -> None:
-    model = StaticModel.load()
+    model = StaticModel.load(kept=cache_directory(os.environ))
     ways: dict[str, Callable[[], Retriever]] = {
         "lexical": LexicalRetriever,
         "static": lambda: HybridRetriever(load=lambda: model, weights=FusionWeights(words=0.0)),
@@ -73,7 +74,7 @@ def tiers(sets: Sets, retriever: EncodedRetriever) -> None:
 
 
 def leave_one_out(sets: Sets, retriever: EncodedRetriever) -> None:
-    model = StaticModel.load()
+    model = StaticModel.load(kept=cache_directory(os.environ))
     by_choice: dict[tuple[float, float], dict[str, Scores]] = {}
     for share in SHARES:
         for words in WORDS:

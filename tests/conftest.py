@@ -1,9 +1,12 @@
 """Coroutine tests run in a loop of their own; nothing else is magic."""
 
 import asyncio
+import atexit
 import importlib
 import inspect
 import os
+import shutil
+import tempfile
 from collections.abc import Generator
 
 import pytest
@@ -14,6 +17,10 @@ from tests.surroundings import leave_outside
 from toolcrib.intake.rules import phrase_rules
 
 leave_outside(os.environ)
+# Vectors of tools are kept between two starts, and those of a test with nobody else's.
+_kept = tempfile.mkdtemp(prefix="toolcrib-tests-")
+atexit.register(shutil.rmtree, _kept, ignore_errors=True)
+os.environ["XDG_CACHE_HOME"] = _kept
 
 # A busy machine is no reason to fail: what is slow is found by the benchmarks. The same examples in every run, so that
 # a change is judged by itself; `pytest --hypothesis-profile=explore` looks for new ones.

@@ -1449,9 +1449,11 @@ made = [
         description=" ".join(draw.choice((*verbs, *things, *said)) for _ in range(draw.randrange(3, 25))),
         parameters=tuple(draw.sample(things, 2)), nested=draw.choice(said), aliases=(),
     )
-    for number in range(900)
+    for number in range(300)
 ]
-index = HybridRetriever().index(made)
+retriever = HybridRetriever()
+index = retriever.index(made)
+retriever.settle()
 told = []
 for number in range(60):
     asked = [f"{draw.choice(verbs)} the {draw.choice(things)} {draw.choice(said)}" for _ in range(1 + number % 4)]

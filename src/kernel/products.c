@@ -431,8 +431,12 @@ FAST(multiplied)
             PyErr_SetString(PyExc_ValueError, "states or room are not those of this matrix");
         else if (!(worth = PyMem_Malloc(rows * (stretches * sizeof(float) + held->rows * STATE_BYTES(held->way)) + 1)))
             PyErr_NoMemory();
-        else
+        else {
+            /* Tools are read in the background: whoever waits for the interpreter gets it meanwhile. */
+            Py_BEGIN_ALLOW_THREADS
             multiply(held, views[0].buf, rows, worth, (char *)(worth + rows * stretches), views[1].buf);
+            Py_END_ALLOW_THREADS
+        }
     }
     PyMem_Free(worth);
     let_go(views, 2);

@@ -242,6 +242,12 @@ SEMANTIC_CACHED_QUERIES = 256
 """Queries whose vectors are remembered: a search asks for the same one several times."""
 READER_MAX_PIECES = 48
 """Word pieces of a query that are read as a sentence: the cost grows with them."""
+READER_TOOL_PIECES = 32
+"""Word pieces of a tool that are read as a sentence; with half as many again the ranking is the same."""
+READER_TOOL_CHARS = 200
+"""Characters of a description that can hold as many."""
+READER_AT_ONCE = 256
+"""Tools up to which an index is whole when it is made, half a second for that many; more are read while it is used."""
 SEMANTIC_EXACT_DOCUMENTS = 25_000
 """Documents up to which every score is exact: 6 MB of vectors, a tenth of a millisecond a query with the kernel."""
 SEMANTIC_REFINED_DOCUMENTS = 2_000

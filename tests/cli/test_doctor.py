@@ -84,7 +84,7 @@ def test_searches_without_their_model_are_called_lexical(
     def fail() -> StaticModel:
         raise ModelUnavailable("The file of the model is damaged.")
 
-    monkeypatch.setattr(examination, "HybridRetriever", lambda: HybridRetriever(load=fail))
+    monkeypatch.setattr(examination, "open_static", lambda environ: HybridRetriever(load=fail))
     configure(home, {})
     report = terminal.run("doctor", "--json").json
     assert report["retrieval"] == "lexical"

@@ -4,6 +4,7 @@ Floors lie a little below what was measured when they were set. Two promises are
 same, so that they can only get better: queries that share no word with their tool, and abilities that nobody has.
 """
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,11 @@ FLOORS: dict[str, dict[str, dict[str, float]]] = {
         "exact_name": {"recall@5": 0.99, "mrr": 1.0},
         "confusable": {"recall@5": 1.0, "recall@1": 0.96},
         "multi_need": {"recall@5": 0.99},
-        "multilingual": {"recall@5": 0.96},
+        "multilingual": {"recall@5": 0.95},
         "typo": {"recall@5": 0.95},
-        "ambiguous": {"recall@5": 0.87, "mrr": 0.93},
-        "semantic": {"recall@5": 0.79},
-        "oblique": {"recall@5": 0.70},
+        "ambiguous": {"recall@5": 0.90, "mrr": 0.93},
+        "semantic": {"recall@5": 0.90, "mrr": 0.70},
+        "oblique": {"recall@5": 0.87, "mrr": 0.73},
     },
     "lexical": {
         "lexical": {"recall@5": 1.0},
@@ -45,7 +46,7 @@ FLOORS: dict[str, dict[str, dict[str, float]]] = {
 @pytest.mark.requirement("X1", "X25")
 @pytest.mark.parametrize("retrieval", FLOORS)
 def test_no_category_falls_below_its_floor(retrieval: Any) -> None:
-    retriever = build_retriever(ToolSearchSettings(retrieval=retrieval), clock=time.monotonic, environ={})
+    retriever = build_retriever(ToolSearchSettings(retrieval=retrieval), clock=time.monotonic, environ=os.environ)
     run = evaluate(
         retriever,
         read_tools(CORPUS / "tools.jsonl"),
@@ -59,12 +60,13 @@ def test_no_category_falls_below_its_floor(retrieval: Any) -> None:
         for measure, floor in floors.items():
             assert summary["by_category"][category][measure] >= floor, f"{category} {measure}"
     if retrieval == "hybrid":
-        assert summary["recall@5"] >= 0.84
+        assert summary["recall@5"] >= 0.93
+        assert summary["mrr"] >= 0.81
         assert summary["abstention"]["correct"] >= 8
-        assert summary["abstention"]["answerable_emptied"] <= 0.02 * 726
+        assert summary["abstention"]["answerable_emptied"] <= 0.01 * 726
         doubtful = summary["abstention"]["doubtful"]
         assert summary["abstention"]["correct"] + doubtful["absent"] >= 0.7 * 79
-        assert doubtful["found"] <= 0.25 * 618
+        assert doubtful["found"] <= 0.2 * 680
 
 
 @pytest.mark.requirement("X2")

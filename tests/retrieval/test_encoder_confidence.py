@@ -21,14 +21,15 @@ def save(directory: Path, *, mark: str = MARK, dimensions: int = DIMENSIONS) -> 
     np.savez(directory / "encoder_cohort.npz", codes=codes, version=np.frombuffer(mark.encode(), dtype=np.uint8))
 
 
-def test_elsewhere_is_measured_by_both_models(tmp_path: Path):
+@pytest.mark.parametrize("by_words", [True, False])
+def test_elsewhere_is_measured_by_both_models(by_words: bool, tmp_path: Path):
     assert STATIC is not None
     save(tmp_path)
     cohort = EncoderCohort.load(STATIC, ENCODER.embed, 0.6, tmp_path)
     assert cohort is not None
     query = "take an umbrella"
-    expected = 0.4 * STATIC.nearness(query) + 0.6 * float(ENCODER.embed(query)[0])
-    assert cohort.nearness(query) == pytest.approx(expected, abs=1e-5)
+    expected = 0.4 * STATIC.nearness(query, by_words=by_words) + 0.6 * float(ENCODER.embed(query)[0])
+    assert cohort.nearness(query, by_words=by_words) == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_query_that_the_encoder_does_not_answer_is_measured_by_the_table_alone(tmp_path: Path):
@@ -36,7 +37,8 @@ def test_a_query_that_the_encoder_does_not_answer_is_measured_by_the_table_alone
     save(tmp_path)
     cohort = EncoderCohort.load(STATIC, lambda query: None, 0.6, tmp_path)
     assert cohort is not None
-    assert cohort.nearness("take an umbrella") == STATIC.nearness("take an umbrella")
+    query = "take an umbrella"
+    assert cohort.nearness(query, by_words=False) == STATIC.nearness(query, by_words=False)
 
 
 @pytest.mark.parametrize("damage", ["missing", "garbage", "another encoder", "another shape"])

@@ -152,3 +152,50 @@ def test_whole_numbers_keep_the_direction():
     back = unit(np.frombuffer(to_codes(vector), dtype=np.int8))
     assert float(back @ vector) > 0.9999
     assert not np.frombuffer(to_codes(np.zeros(4, dtype=np.float32)), dtype=np.int8).any()
+
+
+def test_a_few_vectors_are_made_by_whoever_asks_and_more_in_the_background(file: VectorFile):
+    gate, makers = threading.Event(), set[int]()
+
+    class Watched(FakeEncoder):
+        def embed(self, text: str) -> np.ndarray:
+            makers.add(threading.get_ident())
+            return super().embed(text)
+
+    fill = VectorFill(load=lambda: Watched(gate, held="tool 3"), file=file, at_once=3)
+    few = fill.want(TEXTS[:3])
+    assert all(fill.vector(digest) is not None for digest in few)
+    assert makers == {threading.get_ident()}
+    many = fill.want(TEXTS)
+    assert fill.vector(many[3]) is None
+    gate.set()
+    state = fill.wait(60)
+    assert (state.done, state.wanted) == (37, 37)
+    assert len(makers) == 2
+    fill.close()
+    assert len(file.read()) == 40
+
+
+def test_what_the_file_holds_is_not_made_again_by_whoever_asks(file: VectorFile):
+    first = VectorFill(load=FakeEncoder, file=file, at_once=100)
+    digests = first.want(TEXTS)
+    first.close()
+    encoder = FakeEncoder()
+    second = VectorFill(load=lambda: encoder, file=file, at_once=100)
+    assert second.want(TEXTS) == digests
+    assert encoder.texts == []
+    assert second.vector(digests[5]) == first.vector(digests[5])
+
+
+def test_a_failure_while_somebody_asks_is_kept_reported_once_and_not_raised(caplog: pytest.LogCaptureFixture):
+    class Broken(FakeEncoder):
+        def embed(self, text: str) -> np.ndarray:
+            raise ValueError("no")
+
+    fill = VectorFill(load=Broken, at_once=100, what="the sentence reader")
+    with caplog.at_level(logging.WARNING, logger="toolcrib"):
+        digests = fill.want(TEXTS)
+        fill.want(TEXTS[:2])
+    assert fill.vector(digests[0]) is None
+    assert fill.state.failure == "the sentence reader failed (ValueError)"
+    assert len(caplog.records) == 1

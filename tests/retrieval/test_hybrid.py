@@ -1,5 +1,6 @@
 """Words and meaning together: what is found, what is admitted to be absent, and what happens without a model."""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from toolcrib.evals.corpus import read_queries, read_tools
 from toolcrib.retrieval.base import Document
 from toolcrib.retrieval.confidence import Calibration, Signals
 from toolcrib.retrieval.fusion import FusionWeights, fuse
-from toolcrib.retrieval.hybrid import HybridRetriever
+from toolcrib.retrieval.hybrid import HybridIndex, HybridRetriever
 from toolcrib.retrieval.lexical import LexicalRetriever
 from toolcrib.retrieval.semantic import Places, StaticModel
 
@@ -207,9 +208,23 @@ def test_abstention_compares_nearness_here_with_nearness_elsewhere():
 @pytest.mark.requirement("X2")
 def test_a_query_that_says_little_is_emptied_less_readily():
     calibration = Calibration()
-    short = Signals(nearest=0.35, elsewhere=0.5, words=0.0, lead=0.0, length=1.2)
+    short = Signals(nearest=0.4, elsewhere=0.5, words=0.0, lead=0.0, length=1.2)
     assert not calibration.abstains(short)
     assert calibration.abstains(replace(short, length=2.4))
+
+
+@pytest.mark.requirement("X1", "X2")
+def test_while_tools_are_read_words_answer_and_the_ranking_says_how_far_it_is(held: threading.Event):
+    retriever = HybridRetriever()
+    index = retriever.index(TOOLS)
+    assert isinstance(index, HybridIndex)
+    assert index.search("remove a file", limit=1).mode == f"hybrid (0 of {len(TOOLS)} tools read)"
+    assert index.signals("remove a file").by_words
+    held.set()
+    retriever.settle()
+    assert index.search("remove a file", limit=1).mode == "hybrid"
+    assert not index.signals("remove a file").by_words
+    assert index.signals("eine Datei löschen").by_words
 
 
 @pytest.mark.requirement("X2")
@@ -217,7 +232,7 @@ def test_a_query_in_another_language_is_emptied_less_readily():
     calibration = Calibration()
     english = Signals(nearest=0.42, elsewhere=0.55, words=0.0, lead=0.0, length=2.0)
     assert calibration.abstains(english)
-    assert not calibration.abstains(replace(english, translated=True))
+    assert not calibration.abstains(replace(english, by_words=True))
 
 
 @pytest.mark.requirement("X2")

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import threading
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from shutil import copytree
@@ -16,7 +18,8 @@ from toolcrib.errors import ModelUnavailable, ToolcribError
 from toolcrib.retrieval import semantic
 from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.semantic import StaticModel
-from toolcrib.retrieval.vectors import MODEL_DIRECTORY, unit
+from toolcrib.retrieval.sentences import SentenceReader
+from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Floats, unit
 
 
 def document(
@@ -249,8 +252,81 @@ def test_a_bridge_that_is_missing_or_of_another_table_is_told_at_once(tmp_path: 
         StaticModel.load(folder)
 
 
+@pytest.mark.requirement("X1")
+def test_a_few_tools_are_read_when_their_index_is_made(model: StaticModel) -> None:
+    index = model.index(TOOLS)
+    assert index.unread == 0
+    assert not np.array_equal(index.codes, model.embed_documents(TOOLS))
+
+
+@pytest.mark.requirement("X1")
+def test_tools_that_are_not_read_yet_are_ranked_by_their_words(held: threading.Event) -> None:
+    model = StaticModel.load()
+    by_words = replace(model, readings=None).index(TOOLS).scores("delete a file")
+    index = model.index(TOOLS)
+    assert np.array_equal(index.scores("delete a file"), by_words)
+    assert index.unread == len(TOOLS)
+    held.set()
+    assert model.readings is not None
+    model.readings.wait(60)
+    assert index.unread == 0
+    assert not np.array_equal(index.scores("delete a file"), by_words)
+
+
+@pytest.mark.requirement("X1")
+def test_a_tool_is_read_alike_at_once_in_the_background_and_beside_others(
+    model: StaticModel, held: threading.Event
+) -> None:
+    held.set()
+    later = StaticModel.load()
+    assert later.readings is not None
+    index = later.index(TOOLS)
+    later.readings.wait(60)
+    for row, tool in enumerate(TOOLS):
+        assert np.array_equal(model.index([tool]).codes[0], index.codes[row])
+
+
+@pytest.mark.requirement("X1")
+def test_a_tool_in_another_language_is_left_to_its_words(model: StaticModel) -> None:
+    foreign = document("查询天气", "查询某个城市今天的天气预报和空气质量")
+    assert np.allclose(unit(model.index([foreign]).codes), unit(model.embed_documents([foreign])), atol=0.01)
+
+
+@pytest.mark.requirement("X1")
+def test_a_query_in_another_language_meets_the_words_of_tools(model: StaticModel) -> None:
+    assert not model.reads("eine Datei löschen")
+    by_words = replace(model, readings=None).index(TOOLS)
+    query = "eine Datei löschen"
+    assert np.array_equal(model.index(TOOLS).scores(query), by_words.scores(query))
+
+
+@pytest.mark.requirement("X1")
+def test_what_was_read_is_kept_for_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = StaticModel.load(kept=tmp_path)
+    codes = first.index(TOOLS).codes
+    assert first.readings is not None
+    first.readings.close()
+    monkeypatch.setattr(SentenceReader, "embed", None)
+    assert np.array_equal(StaticModel.load(kept=tmp_path).index(TOOLS).codes, codes)
+
+
+@pytest.mark.requirement("K14")
+def test_a_reader_that_fails_costs_the_sentences_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(self: SentenceReader, text: str, **limit: int) -> Floats:
+        raise FloatingPointError
+
+    model = StaticModel.load()
+    monkeypatch.setattr(SentenceReader, "embed", fail)
+    index = model.index(TOOLS)
+    assert index.unread == len(TOOLS)
+    assert np.array_equal(index.codes, model.embed_documents(TOOLS))
+    assert "the sentence reader failed (FloatingPointError)" in caplog.text
+
+
 def test_the_files_stay_small() -> None:
-    assert sum(path.stat().st_size for path in MODEL_DIRECTORY.iterdir()) <= 28 * 1024 * 1024
+    assert sum(path.stat().st_size for path in MODEL_DIRECTORY.iterdir()) <= 34 * 1024 * 1024
 
 
 _models: list[StaticModel] = []

@@ -212,7 +212,7 @@ def _run(catalog: _Catalog, search: "ToolSearchSettings", *, weighed: bool = Fal
     from toolcrib.audit.weighing import weigh
     from toolcrib.cli.progress import wait_for_vectors
     from toolcrib.evals.run import evaluate as run_evaluation
-    from toolcrib.retrieval.factory import RerankedRetriever, build_retriever, encoder_fill, endpoint_of, semantic_tier
+    from toolcrib.retrieval.factory import RerankedRetriever, build_retriever, endpoint_of, semantic_tier
 
     retriever = build_retriever(search, clock=time.monotonic, environ=os.environ)
     mode = {"off": "lexical", "static": "hybrid", "onnx": "hybrid+onnx"}[semantic_tier(search)]
@@ -220,10 +220,8 @@ def _run(catalog: _Catalog, search: "ToolSearchSettings", *, weighed: bool = Fal
     if isinstance(retriever, RerankedRetriever):
         _prepare(retriever.reranker, catalog, endpoint_of(search, os.environ).host)
         mode = f"{mode}+{search.reranker.mode}"
-    fill = encoder_fill(retriever)
-    if fill is not None:
-        retriever.index(catalog.documents)
-        wait_for_vectors(fill)
+    retriever.index(catalog.documents)
+    wait_for_vectors(retriever)
     run = run_evaluation(retriever, catalog.documents, catalog.queries, retrieval=mode, clock=time.perf_counter)
     failure = retriever.reranker.state.last_failure if isinstance(retriever, RerankedRetriever) else None
     if failure is not None:

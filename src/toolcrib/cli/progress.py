@@ -1,12 +1,14 @@
 """A bar on the terminal while something takes its time; nothing in a pipe."""
 
 import sys
+import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toolcrib.retrieval.encoder_fill import FillState, VectorFill
+    from toolcrib.retrieval.base import Retriever
+    from toolcrib.retrieval.encoder_fill import FillState
 
 
 _NAMED = 3
@@ -40,22 +42,27 @@ def waited_for(names: Sequence[str]) -> str:
     return f"waiting for {', '.join(names[:_NAMED])}{more}" if names else ""
 
 
-def wait_for_vectors(fill: "VectorFill", *, seconds: float = float("inf")) -> "FillState":
-    """Waits until the encoder has a vector for every tool, or as long as given, with a bar on standard error.
+def wait_for_vectors(retriever: "Retriever", *, seconds: float = float("inf")) -> None:
+    """Waits until every tool of the indexes has its vectors, or as long as given, with a bar on standard error.
 
     Raises `ConfigError` if the encoder cannot be used: what was asked for must not turn into something else.
     """
     from toolcrib.errors import ConfigError
+    from toolcrib.retrieval.factory import encoder_fill, fills_of
 
-    with vector_bar() as heard:
-        state = fill.wait(seconds, heard)
-    if state.failure is not None:
-        raise ConfigError(f"`semantic: onnx` cannot be had: {state.failure.rstrip('.')}.")
-    return state
+    ends = time.monotonic() + seconds
+    encoder = encoder_fill(retriever)
+    for fill in fills_of(retriever):
+        if fill.state.settled and fill is not encoder:
+            continue
+        with vector_bar("encoding tools" if fill is encoder else "reading tools") as heard:
+            state = fill.wait(max(0.0, ends - time.monotonic()), heard)
+        if state.failure is not None and fill is encoder:
+            raise ConfigError(f"`semantic: onnx` cannot be had: {state.failure.rstrip('.')}.")
 
 
 @contextmanager
-def vector_bar() -> "Generator[Callable[[FillState], None]]":
+def vector_bar(doing: str) -> "Generator[Callable[[FillState], None]]":
     """Shows how far the vectors are, on a terminal."""
     if not sys.stderr.isatty():
         yield lambda state: None
@@ -63,7 +70,7 @@ def vector_bar() -> "Generator[Callable[[FillState], None]]":
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("encoding tools"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, transient=True, console=Console(stderr=True, highlight=False)) as bar:
         task = bar.add_task("", total=None)
         yield lambda state: bar.update(task, completed=state.done, total=state.wanted or None)

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from toolcrib.crib import Crib
     from toolcrib.definitions import Json, JsonObject
     from toolcrib.explaining import Explained
-    from toolcrib.session import Session
 
 
 def search(
@@ -35,7 +34,9 @@ def search(
     Example: toolcrib search --tools tools.jsonl "open an issue" --explain
     """
     from toolcrib.cli.cribs import open_crib, use_crib
+    from toolcrib.cli.progress import wait_for_vectors
     from toolcrib.explaining import explain_search
+    from toolcrib.limits import ENCODER_SEARCH_WAIT_S
 
     flags: dict[str, Json] = {"tools.tool_search.enabled": "on"}
     if retrieval:
@@ -45,8 +46,8 @@ def search(
 
     async def look(crib: "Crib") -> "Explained":
         session = crib.session()
-        if crib.settings.tools.tool_search.semantic == "onnx":
-            _await_encoder(crib, session)
+        # A short-lived process has no background: it waits a while, and the answer says how far it came.
+        wait_for_vectors(crib.discovery.prepare(session.catalog), seconds=ENCODER_SEARCH_WAIT_S)
         return explain_search(crib, session, query, limit=limit, explain=explain)
 
     found = use_crib(open_crib(tools=tools, config=config, flags=flags), look)
@@ -65,17 +66,6 @@ def search(
         _print_match(number, match, console)
     if explain:
         console.print(f"Searched: {answer.mode}.", style="dim", highlight=False)
-
-
-def _await_encoder(crib: "Crib", session: "Session") -> None:
-    """A short-lived process has no background: it waits a while, and the answer says how far it came."""
-    from toolcrib.cli.progress import wait_for_vectors
-    from toolcrib.limits import ENCODER_SEARCH_WAIT_S
-    from toolcrib.retrieval.factory import encoder_fill
-
-    fill = encoder_fill(crib.discovery.prepare(session.catalog))
-    if fill is not None:
-        wait_for_vectors(fill, seconds=ENCODER_SEARCH_WAIT_S)
 
 
 def _print_match(number: int, match: "JsonObject", console: "Console") -> None:

@@ -34,7 +34,14 @@ from toolcrib.gateway.run import DEFAULT_CONFIG
 from toolcrib.kernel import account
 from toolcrib.limits import AUDIT_CLOSE_S, DOCTOR_ENDPOINT_S, DOCTOR_START_S, ENCODER_SEARCH_WAIT_S
 from toolcrib.retrieval.encoder_fill import FillState
-from toolcrib.retrieval.factory import encoder_fill, endpoint_of, open_embedder, open_encoded, semantic_tier
+from toolcrib.retrieval.factory import (
+    encoder_fill,
+    endpoint_of,
+    open_embedder,
+    open_encoded,
+    open_static,
+    semantic_tier,
+)
 from toolcrib.retrieval.hybrid import HybridRetriever
 from toolcrib.retrieval.reranker import EmbeddingFailed
 from toolcrib.settings import Settings
@@ -85,7 +92,7 @@ async def examine(
     """The check-up of one configuration, and of the clients if they are given. Raises `ConfigError`."""
     settings = loaded.settings
     tier = semantic_tier(settings.tools.tool_search)
-    retriever = open_encoded(environ) if tier == "onnx" else HybridRetriever()
+    retriever = open_encoded(environ) if tier == "onnx" else open_static(environ)
     lock = lock_file(path, settings) if path else None
     crib = Crib(
         *open_sources(settings),

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, overload
+from typing import NamedTuple, Protocol, overload, runtime_checkable
 
 from msgspec import Struct
 
@@ -165,4 +165,13 @@ class Retriever(Protocol):
 
     def index(self, documents: Sequence[Document]) -> Index:
         """The index of exactly these documents; their order does not matter."""
+        ...
+
+
+@runtime_checkable
+class Settling(Protocol):
+    """A retriever that makes parts of its indexes in the background."""
+
+    def settle(self) -> None:
+        """Waits until they are made."""
         ...

@@ -4,7 +4,9 @@ A nearness of 0.4 may be a perfect paraphrase or a coincidence; it depends on th
 index is compared with that of typical abilities of tools at large (centres of 18,024 real tools, vectors only, no
 text). A query that is much nearer to some ability elsewhere than to anything here asks for what is not here.
 
-Invariant: the centres belong to one table of word vectors. Beside another table they mean nothing, and are not used.
+Invariant: here and elsewhere are measured alike: a query that meets the tools here by their words alone meets the
+centres so, too. The centres belong to one table of word vectors. Beside another table they mean nothing, and are not
+used.
 """
 
 import logging
@@ -29,25 +31,29 @@ class Cohort:
     """Centres of abilities at large."""
 
     model: StaticModel
-    centres: CodedVectors
+    read: CodedVectors
+    """Of tools as they were read."""
+    words: CodedVectors
+    """Of tools by their words alone."""
 
     @classmethod
     def load(cls, model: StaticModel, directory: Path = MODEL_DIRECTORY) -> "Cohort | None":
         """The centres that belong to the model; `None` if there are none, and abstention is then weaker."""
-        centres = read_centres(directory / _FILE, model.mark, model.dimensions)
-        return None if centres is None else cls(model=model, centres=centres)
+        read = read_centres(directory / _FILE, model.mark, model.dimensions)
+        words = read_centres(directory / _FILE, model.mark, model.dimensions, name="words")
+        return None if read is None or words is None else cls(model=model, read=read, words=words)
 
-    def nearness(self, query: str) -> float:
+    def nearness(self, query: str, *, by_words: bool) -> float:
         """How near the query is to the few abilities at large that are nearest to it."""
-        return nearness_to(self.centres, self.model.point(query))
+        return nearness_to(self.words if by_words else self.read, self.model.point(query))
 
 
-def read_centres(path: Path, mark: str, dimensions: int) -> CodedVectors | None:
+def read_centres(path: Path, mark: str, dimensions: int, *, name: str = "codes") -> CodedVectors | None:
     """The centres of a file, if they belong to the model of that mark; if not, the log says so."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             version = bytes(archive["version"]).decode()
-            codes = np.asarray(archive["codes"], dtype=np.int8)
+            codes = np.asarray(archive[name], dtype=np.int8)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         version, codes = "", np.zeros((0, 0), dtype=np.int8)
     if version != mark or codes.ndim != 2 or codes.shape[1] != dimensions:

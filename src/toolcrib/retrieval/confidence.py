@@ -27,8 +27,8 @@ class Signals:
     """How far the best fused score is ahead of the fifth."""
     length: float
     """How much the query says: the logarithm of one more than its words that are not grammar."""
-    translated: bool = False
-    """Whether the query was looked up by what its words mean in English."""
+    by_words: bool = False
+    """Whether the query met tools by its words alone: it is in another language, or half of its words are unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,19 +64,20 @@ class Line:
 class Calibration:
     """How signals become decisions."""
 
-    first_right: Line = Line(nearest=10.65, elsewhere=-9.22, words=1.3, lead=4.78, offset=-3.8)
+    first_right: Line = Line(nearest=11.06, elsewhere=-9.37, words=1.35, lead=5.15, offset=-4.19)
     """Log odds that the first hit is right."""
     fits: Line = Line(
         nearest=3.26, elsewhere=-10.4, words=0.0, lead=0.0, offset=2.66,
         both=7.8, length=-1.55, length_nearest=5.2, length_elsewhere=-1.8,
     )  # fmt: skip
     """The greater, the more likely that something fits."""
-    floor: float = -0.54
+    floor: float = -0.1
     """Below this value of `fits` the search abstains."""
-    floor_short: float = -0.9
-    """The floor for a query that says little, chosen on such queries alone, and for one that was translated: nearness
-    by words alone is less sure, and no set to choose on has such queries."""
-    doubt: float = 1.0
+    floor_short: float = -0.3
+    """The floor for a query that says little, chosen on such queries alone."""
+    floor_by_words: float = -0.9
+    """The floor for a query that met tools by its words alone, which is less sure; no set to choose on has such."""
+    doubt: float = 1.5
     """Below this value of `fits` it is likely that nothing fits, and not sure enough to hold the hits back."""
     short: float = math.log1p(5.5)
     """Length below which a query says little: five words without the grammatical ones."""
@@ -89,8 +90,8 @@ class Calibration:
 
     def abstains(self, signals: Signals) -> bool:
         """Whether nothing fits."""
-        floor = self.floor_short if signals.translated or signals.length < self.short else self.floor
-        return self._below(signals, floor)
+        floor = self.floor_short if signals.length < self.short else self.floor
+        return self._below(signals, self.floor_by_words if signals.by_words else floor)
 
     def doubts(self, signals: Signals) -> bool:
         """Whether perhaps nothing fits; so it is wherever it abstains."""

@@ -47,6 +47,12 @@ class EncodedRetriever(HybridRetriever):
         self.fill = fill
         """The encoder's vectors: how far they are, and why there are none if it cannot be used."""
 
+    @property
+    def fills(self) -> Sequence[VectorFill]:
+        """Vectors that are made in the background: what the reader reads, and what the encoder does."""
+        readings = self._model.static.readings if isinstance(self._model, EncodedModel) else None
+        return (self.fill,) if readings is None else (readings, self.fill)
+
 
 class EncodedModel:
     """Makes vectors of documents with both models."""
@@ -102,6 +108,15 @@ class EncodedVectors:
             return 0, len(self._there)
         self._refresh()
         return int(self._there.sum()), len(self._there)
+
+    @property
+    def unread(self) -> int:
+        """Documents that the shipped reader is still to read."""
+        return self._static.unread
+
+    def by_words(self, query: str) -> bool:
+        """Whether this query meets the documents by their words alone, as far as the table is concerned."""
+        return self._static.by_words(query)
 
     def scores(self, query: str) -> Floats:
         """Nearness of each document to the query, in the order in which they were given."""

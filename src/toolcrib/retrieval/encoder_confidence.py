@@ -27,6 +27,7 @@ ENCODER_CALIBRATION = Calibration(
     first_right=Line(nearest=11.36, elsewhere=-8.45, words=0.88, lead=5.58, offset=-3.98),
     floor=-1.15,
     floor_short=-1.1,
+    floor_by_words=-1.1,
     doubt=0.5,
 )
 """The chance of the first hit is fitted anew. Whether anything fits is judged by the line of the static tier with lower
@@ -57,9 +58,9 @@ class EncoderCohort:
         centres = read_centres(directory / _FILE, MARK, DIMENSIONS)
         return None if centres is None else cls(static=static, ask=ask, share=share, centres=centres)
 
-    def nearness(self, query: str) -> float:
+    def nearness(self, query: str, *, by_words: bool) -> float:
         """How near the query is to the few abilities at large that are nearest to it."""
-        table = self.static.nearness(query)
+        table = self.static.nearness(query, by_words=by_words)
         vector = self.ask(query)
         if vector is None:
             return table

@@ -1,17 +1,18 @@
 """Makes the vectors of tools in the background, and says how far it is.
 
 One thread reads the model and the file of vectors, encodes what is missing in small batches, and ends when nothing is
-left; nobody waits for it. Until a vector is there the caller does without it. A failure is kept and reported once; it
-never raises into a search and is never silent.
+left; nobody waits for it. Until a vector is there the caller does without it. A fill may be told to make a few vectors
+at once, in the thread that asks. A failure is kept and reported once; it never raises into a search and is never
+silent.
 """
 
 import atexit
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from threading import Condition, Thread
 
@@ -59,8 +60,14 @@ class VectorFill:
         file: VectorFile | None = None,
         clock: Callable[[], float] = time.monotonic,
         most: int = ENCODER_KEPT_VECTORS,
+        at_once: int = 0,
+        what: str = "the sentence encoder",
     ) -> None:
         self._load = load
+        self._at_once = at_once
+        """Missing vectors up to which whoever asks for them makes them."""
+        self._what = what
+        """Whose failure it is."""
         self._file = file
         self._clock = clock
         self._most = most
@@ -87,9 +94,14 @@ class VectorFill:
     def want(self, texts: Sequence[str]) -> tuple[bytes, ...]:
         """Asks for the vectors of these texts; the digests under which they will be found."""
         digests = tuple(map(text_digest, texts))
+        if self._at_once and self._encoder is None and self._failure is None:
+            self._guarded(self._open)
+        missing = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in self._vectors}
+        if 0 < len(missing) <= self._at_once and self._failure is None:
+            self._guarded(partial(self._make, missing))
         with self._changed:
             before = len(self._wanted)
-            for digest, text in zip(digests, texts, strict=True):
+            for digest, text in missing.items():
                 if digest not in self._vectors and len(self._wanted) < self._most:
                     self._wanted.setdefault(digest, text)
             self._asked += len(self._wanted) - before
@@ -108,7 +120,7 @@ class VectorFill:
             return self._encoded_query(text)
         # A fault of the runtime must not take search down; it is kept, and every later ranking says so.
         except Exception as error:
-            self._fail(f"the sentence encoder failed ({type(error).__name__})")
+            self._fail(self._failed(error))
             return None
 
     def wait(self, seconds: float, heard: Callable[[FillState], None] = lambda state: None) -> FillState:
@@ -132,6 +144,7 @@ class VectorFill:
             thread = self._thread
         if thread is not None:
             thread.join(ENCODER_STOP_S)
+        self._save()
         atexit.unregister(self.close)
 
     def _state(self) -> FillState:
@@ -144,7 +157,7 @@ class VectorFill:
 
     def _start(self) -> None:
         busy = self._thread is not None
-        idle = self._encoder is not None and not self._wanted
+        idle = self._encoder is not None and not self._wanted and not self._unsaved
         if not busy and not idle and not self._stopping and self._failure is None:
             self._thread = Thread(target=self._work, daemon=True, name="toolcrib-encoder")
             # A runtime that is torn down while it computes can bring the process down with it.
@@ -152,25 +165,33 @@ class VectorFill:
             self._thread.start()
 
     def _work(self) -> None:
-        reason: str | None = None
+        self._guarded(self._fill)
+
+    def _fill(self) -> None:
+        if self._encoder is None:
+            self._open()
+        while not self._is_done():
+            self._encode_wanted()
+            self._save()
+
+    def _guarded(self, work: Callable[[], None]) -> None:
         try:
-            if self._encoder is None:
-                self._open()
-            while not self._is_done():
-                self._encode_wanted()
-                self._save()
+            work()
+            return
         except ModelUnavailable as error:
             reason = str(error)
         # The runtime raises classes of its own; whatever it is, search goes on without it and says so.
         except Exception as error:
-            reason = f"the sentence encoder failed ({type(error).__name__})"
-        if reason is not None:
-            self._save()
-            self._fail(reason)
+            reason = self._failed(error)
+        self._save()
+        self._fail(reason)
+
+    def _failed(self, error: Exception) -> str:
+        return f"{self._what} failed ({type(error).__name__})"
 
     def _is_done(self) -> bool:
         with self._changed:
-            done = self._stopping or not self._wanted
+            done = self._stopping or not (self._wanted or self._unsaved)
             if done:
                 # Decided under the lock: whoever wants more from now on starts a new thread.
                 self._thread = None
@@ -186,6 +207,12 @@ class VectorFill:
             self._encoder = encoder
             self.version += 1
             self._changed.notify_all()
+
+    def _make(self, texts: Mapping[bytes, str]) -> None:
+        for digest, text in texts.items():
+            self._keep(digest, to_codes(self._require().embed(text)))
+        with self._changed:
+            self.version += 1
 
     def _encode_wanted(self) -> None:
         saved_at = self._clock()
@@ -209,7 +236,9 @@ class VectorFill:
         with self._changed:
             while len(self._vectors) >= self._most:
                 del self._vectors[next(iter(self._vectors))]
-            self._vectors[digest] = self._unsaved[digest] = vector
+            self._vectors[digest] = vector
+            if self._file is not None:
+                self._unsaved[digest] = vector
             self._wanted.pop(digest, None)
 
     def _save(self) -> None:
@@ -225,6 +254,7 @@ class VectorFill:
                 self._file.path,
                 error.strerror or type(error).__name__,
             )
+            self._file = None
 
     def _fail(self, reason: str) -> None:
         if self._failure is None:
@@ -238,7 +268,7 @@ class VectorFill:
 
     def _require(self) -> Encoder:
         if self._encoder is None:
-            raise ModelUnavailable("the sentence encoder is not read yet")
+            raise ModelUnavailable(f"{self._what} is not read yet")
         return self._encoder
 
 

@@ -6,6 +6,7 @@ the index below answers and says so.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import Thread
 
 from toolcrib.errors import ConfigError
@@ -17,6 +18,7 @@ from toolcrib.retrieval.encoder_fill import VectorFill
 from toolcrib.retrieval.hybrid import HybridRetriever
 from toolcrib.retrieval.lexical import LexicalRetriever
 from toolcrib.retrieval.reranker import RerankedIndex, Reranker, RerankerSettings
+from toolcrib.retrieval.semantic import StaticModel
 from toolcrib.retrieval.vector_file import VectorFile, cache_directory
 from toolcrib.settings import SemanticTier, ToolSearchSettings
 
@@ -72,7 +74,7 @@ def _inner(settings: ToolSearchSettings, environ: Mapping[str, str]) -> Retrieve
     if tier == "off":
         return LexicalRetriever()
     if tier == "static":
-        return HybridRetriever()
+        return open_static(environ)
     require_encoder()
     return open_encoded(environ)
 
@@ -91,10 +93,22 @@ def require_encoder() -> None:
         )
 
 
+def open_static(environ: Mapping[str, str]) -> HybridRetriever:
+    """The retriever with what ships in the package, the vectors of tools that were read kept in the user's cache."""
+    return HybridRetriever(load=partial(StaticModel.load, kept=cache_directory(environ)))
+
+
 def open_encoded(environ: Mapping[str, str]) -> EncodedRetriever:
     """The retriever with the sentence encoder, its vectors kept in the user's cache."""
-    file = VectorFile(cache_directory(environ) / VECTOR_FILE, dimensions=DIMENSIONS)
-    return EncodedRetriever(VectorFill(file=file))
+    kept = cache_directory(environ)
+    file = VectorFile(kept / VECTOR_FILE, dimensions=DIMENSIONS) if kept is not None else None
+    return EncodedRetriever(VectorFill(file=file), load=partial(StaticModel.load, kept=kept))
+
+
+def fills_of(retriever: Retriever) -> Sequence[VectorFill]:
+    """The vectors that are made in the background for the indexes of a retriever."""
+    inner = retriever.inner if isinstance(retriever, RerankedRetriever) else retriever
+    return inner.fills if isinstance(inner, HybridRetriever) else ()
 
 
 def encoder_fill(retriever: Retriever) -> VectorFill | None:

@@ -20,7 +20,7 @@ Floats = NDArray[np.float32]
 class FusionWeights:
     """How the parts count; a zero switches a part off."""
 
-    words: float = 0.035
+    words: float = 0.03
     """One unit of the word score (BM25), against a cosine of 1."""
     meaning: float = 1.0
     clauses: float = 0.4

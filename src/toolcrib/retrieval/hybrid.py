@@ -21,6 +21,7 @@ from toolcrib.retrieval.base import Document, Hit, Ranking
 from toolcrib.retrieval.clauses import clause_part, clauses, looked_at
 from toolcrib.retrieval.cohort import Cohort
 from toolcrib.retrieval.confidence import Calibration, Signals
+from toolcrib.retrieval.encoder_fill import VectorFill
 from toolcrib.retrieval.fusion import FusionWeights, fuse
 from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever, Match, lift_named
 from toolcrib.retrieval.selection import Scored, best_of, best_rows, select
@@ -58,6 +59,20 @@ class Growing(Protocol):
         ...
 
 
+@runtime_checkable
+class Reading(Protocol):
+    """Vectors of documents that are read as sentences while the index is in use."""
+
+    @property
+    def unread(self) -> int:
+        """Documents that are still to be read."""
+        ...
+
+    def by_words(self, query: str) -> bool:
+        """Whether this query meets the documents by their words alone."""
+        ...
+
+
 class SemanticModel(Protocol):
     """What makes vectors of documents; keeps them by content."""
 
@@ -69,8 +84,8 @@ class SemanticModel(Protocol):
 class Yardstick(Protocol):
     """What tools elsewhere can do, by the model of an index."""
 
-    def nearness(self, query: str) -> float:
-        """How near abilities at large are to a query."""
+    def nearness(self, query: str, *, by_words: bool) -> float:
+        """How near abilities at large are to a query; if need be by the words of tools alone."""
         ...
 
 
@@ -152,6 +167,17 @@ class HybridRetriever:
                 english=_translator(model),
             )
 
+    @property
+    def fills(self) -> Sequence[VectorFill]:
+        """Vectors that are made in the background for the indexes made so far."""
+        readings = self._model.readings if isinstance(self._model, StaticModel) else None
+        return () if readings is None else (readings,)
+
+    def settle(self) -> None:
+        """Waits until what is made in the background for the indexes made so far is there."""
+        for fill in self.fills:
+            fill.wait(float("inf"))
+
     def _model_or_none(self) -> SemanticModel | None:
         if self._model is None and self.unavailable is None:
             try:
@@ -165,7 +191,17 @@ class HybridRetriever:
 class HybridIndex:
     """Searchable documents; immutable."""
 
-    __slots__ = ("_added", "_base", "_calibration", "_cohort", "_english", "_growing", "_lexical", "_weights")
+    __slots__ = (
+        "_added",
+        "_base",
+        "_calibration",
+        "_cohort",
+        "_english",
+        "_growing",
+        "_lexical",
+        "_read",
+        "_weights",
+    )
 
     def __init__(
         self,
@@ -184,6 +220,7 @@ class HybridIndex:
         self._base = base
         self._added = added
         self._growing = tuple(part for part in (base, added) if isinstance(part, Growing))
+        self._read = tuple(part for part in (base, added) if isinstance(part, Reading))
         self._weights = weights
         self._calibration = calibration
 
@@ -253,18 +290,19 @@ class HybridIndex:
 
     def _signals(self, query: str, match: Match, meaning: Floats, fused: Floats) -> Signals:
         nearest = float(meaning.max(initial=0.0))
+        by_words = match.translated or any(part.by_words(query) for part in self._read)
         mass = match.mass
         few = min(_LEADERS, len(fused))
         best = fused[best_rows(fused, few)]
         return Signals(
             nearest=nearest,
-            elsewhere=nearest if self._cohort is None else self._cohort.nearness(query),
+            elsewhere=nearest if self._cohort is None else self._cohort.nearness(query, by_words=by_words),
             words=float(match.scores.max(initial=0.0)) / mass if mass > 0.0 else 0.0,
             # Rows that are gone stand at 0; so does, here, what is farther than nothing.
             lead=float(best.max() - best.min() if len(best) >= few else fused.max()),
             # Neither translations nor the parts of unspaced scripts make a query say more.
             length=math.log1p(min(sum(word.telling for word in match.words), len(runs_of(query[:QUERY_MAX_CHARS])))),
-            translated=match.translated,
+            by_words=by_words,
         )
 
     def _meaning(self, query: str) -> Floats:
@@ -282,7 +320,10 @@ class HybridIndex:
 
     def _mode(self, query: str) -> str:
         """What this search was done with."""
-        return _describe([part.applied(query) for part in self._growing]) if self._growing else "hybrid"
+        if self._growing:
+            return _describe([part.applied(query) for part in self._growing])
+        unread = sum(part.unread for part in self._read)
+        return f"hybrid ({len(self) - unread} of {len(self)} tools read)" if unread else "hybrid"
 
     def _nothing(self, query: str, found: Sequence[Scored], limit: int, confidence: float) -> Ranking:
         by_substring = self._lexical.by_substring(query, limit)

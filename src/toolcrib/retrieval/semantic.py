@@ -1,8 +1,9 @@
 """Decides how near a query and a tool are in meaning, with word vectors that ship in this package.
 
-A text is the weighted sum of its word vectors, brought to length one; nearness is the cosine. A query is also read
-as a sentence (`sentences`). There is no network, no library but numpy and no work at import: the table is read at the
-first `StaticModel.load`.
+A text is the weighted sum of its word vectors, brought to length one; nearness is the cosine. Queries and tools are
+also read as sentences (`sentences`): a query when it is asked, a tool once, and both vectors are added up. An index
+whose tools are not all read yet answers by their words. There is no network, no library but numpy and no work at
+import: the table is read at the first `StaticModel.load`.
 
 Invariant: every vector has length one or is all zero, never NaN, whatever the text. A missing or damaged
 table is a `ModelUnavailable`, which the caller answers with lexical search, visibly (K14).
@@ -14,6 +15,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +24,9 @@ from numpy.typing import NDArray
 from toolcrib.errors import ModelUnavailable
 from toolcrib.limits import (
     QUERY_MAX_CHARS,
+    READER_AT_ONCE,
+    READER_TOOL_CHARS,
+    READER_TOOL_PIECES,
     SEMANTIC_CACHED_DOCUMENTS,
     SEMANTIC_CACHED_QUERIES,
     SEMANTIC_EXACT_DOCUMENTS,
@@ -30,8 +35,11 @@ from toolcrib.limits import (
     SEMANTIC_REFINED_DOCUMENTS,
 )
 from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.encoder import in_words
+from toolcrib.retrieval.encoder_fill import VectorFill
 from toolcrib.retrieval.products import CodedVectors
 from toolcrib.retrieval.sentences import SentenceReader
+from toolcrib.retrieval.vector_file import VectorFile
 from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Codes, Floats, read_arrays, unit
 from toolcrib.retrieval.vocabulary import Bridge, Vocabulary
 
@@ -45,9 +53,11 @@ _FORMAT = 1
 _COARSE_DIMENSIONS = 64
 """Leading dimensions, all that the first look at a large index uses; the table is rotated to suit."""
 
-READER_SHARE = 0.6
+READER_SHARE = 0.75
 """What the sentence says of a query's vector if all of its words are known, the rest being its words'; chosen as the
 weights below."""
+READ_WEIGHT = 0.8
+"""What the sentence says of a tool's vector, beside 1.0 for its words."""
 KNOWN_SHARE = 0.5
 """From this share of known words on, a query is read as a sentence: what is left of fewer is none."""
 FOREIGN_SHARE = 0.2
@@ -68,13 +78,15 @@ class StaticModel:
     """What one unit of each row's numbers is worth."""
     version: str
     reader: SentenceReader | None
-    """Reads queries as sentences; `None` if it cannot be used."""
+    """Reads sentences; `None` if it cannot be used."""
+    readings: VectorFill | None = None
+    """Tools as sentences; `None` without a reader."""
     _cache: dict[str, bytes] = field(default_factory=dict[str, bytes])
     _queries: dict[str, Floats] = field(default_factory=dict[str, Floats])
 
     @classmethod
-    def load(cls, directory: Path = MODEL_DIRECTORY) -> "StaticModel":
-        """Reads the table.
+    def load(cls, directory: Path = MODEL_DIRECTORY, *, kept: Path | None = None) -> "StaticModel":
+        """Reads the table. `kept` is a folder in which the vectors of tools that were read are kept for the next start.
 
         Raises:
             ModelUnavailable: a file is missing, damaged or of another format.
@@ -93,9 +105,15 @@ class StaticModel:
         vocabulary = Vocabulary.of(tokens, _bridge_loader(directory, len(tokens)))
         model = cls(vocabulary=vocabulary, codes=codes, scales=scales, version=version, reader=None)
         try:
-            model.reader = SentenceReader.load(model.mark, directory)
+            reader = SentenceReader.load(model.mark, directory)
         except ModelUnavailable as error:
-            logger.warning("queries are read word by word: %s; install toolcrib again", error)
+            logger.warning("queries and tools are read word by word: %s; install toolcrib again", error)
+            return model
+        model.reader = reader
+        file = VectorFile(kept / f"{reader.mark}.vectors", dimensions=model.dimensions) if kept is not None else None
+        model.readings = VectorFill(
+            load=lambda: _ToolReader(reader, vocabulary), file=file, at_once=READER_AT_ONCE, what="the sentence reader"
+        )
         return model
 
     @property
@@ -120,14 +138,18 @@ class StaticModel:
 
     def _pointed(self, query: str) -> Floats:
         words = self.embed_query(query)
-        known = self.vocabulary.known_share(query)
-        if self.reader is None or known < KNOWN_SHARE or self.vocabulary.foreign_share(query) >= FOREIGN_SHARE:
+        if self.reader is None or not _is_readable(query, self.vocabulary):
             return words
+        known = self.vocabulary.known_share(query)
         # A misspelt word has pieces that mean something else, and leads the sentence astray.
         share = np.float32(READER_SHARE * known)
         mixed = words * (np.float32(1.0) - share)
         mixed += self.reader.embed(query[:QUERY_MAX_CHARS]) * share
         return unit(mixed)
+
+    def reads(self, query: str) -> bool:
+        """Whether a query is read as a sentence; if not, its words meet those of the tools."""
+        return self.reader is not None and _is_readable(query, self.vocabulary)
 
     def embed_query(self, text: str) -> Floats:
         """The vector of a query by its words alone; all zero when none of them means anything here."""
@@ -146,7 +168,7 @@ class StaticModel:
 
     def index(self, documents: Sequence[Document]) -> "SemanticIndex":
         """An index of exactly these documents, in this order."""
-        return SemanticIndex.of(self, documents)
+        return SemanticIndex(self, documents)
 
     def _keep(self, digest: str, vector: bytes) -> bytes:
         if len(self._cache) >= SEMANTIC_CACHED_DOCUMENTS:
@@ -181,43 +203,118 @@ class StaticModel:
         return np.asarray(weights @ self.codes[places].astype(np.float32), dtype=np.float32)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SemanticIndex:
-    """Vectors of documents; immutable once built."""
+    """Vectors of documents: by their words from the start, and by their sentences too once all of them are read."""
 
-    model: StaticModel
-    vectors: CodedVectors
-    coarse: CodedVectors | None
-    """The leading dimensions of the vectors of a large index, for a first look."""
+    __slots__ = ("_by_words", "_digests", "_lock", "_missing", "_model", "_seen", "_vectors")
 
-    @classmethod
-    def of(cls, model: StaticModel, documents: Sequence[Document]) -> "SemanticIndex":
-        """Embeds the documents; what the model has seen before is not embedded again."""
-        vectors = CodedVectors.of(model.embed_documents(documents))
-        large = len(vectors) > SEMANTIC_EXACT_DOCUMENTS
-        return cls(model=model, vectors=vectors, coarse=vectors.leading(_COARSE_DIMENSIONS) if large else None)
+    def __init__(self, model: StaticModel, documents: Sequence[Document]) -> None:
+        self._model = model
+        self._by_words = self._vectors = _Layered.of(CodedVectors.of(model.embed_documents(documents)))
+        self._digests = model.readings.want(list(map(tool_text, documents))) if model.readings is not None else ()
+        self._missing: Sequence[bytes] = self._digests
+        self._seen = -1
+        self._lock = Lock()
 
     def __len__(self) -> int:
         """How many documents it holds."""
-        return len(self.vectors)
+        return len(self._by_words.all)
+
+    @property
+    def unread(self) -> int:
+        """Documents that are still to be read as sentences."""
+        readings = self._model.readings
+        if self._missing and readings is not None and self._seen != readings.version:
+            with self._lock:
+                self._take(readings)
+        return len(self._missing)
+
+    @property
+    def codes(self) -> Codes:
+        """One row per document, of no fixed scale."""
+        return self._by_words.all.codes if self.unread else self._vectors.all.codes
 
     def scores(self, query: str) -> Floats:
         """Nearness of each document to the query, -1 to 1, in the order in which they were given.
 
         Beyond `SEMANTIC_EXACT_DOCUMENTS` documents only the nearest are exact; the others are estimates.
         """
-        vector = self.model.point(query)
-        if self.coarse is None:
-            return self.vectors.near(vector)
-        scores = self.coarse.near(vector[:_COARSE_DIMENSIONS])
-        nearest = np.argpartition(scores, -SEMANTIC_REFINED_DOCUMENTS)[-SEMANTIC_REFINED_DOCUMENTS:]
-        scores[nearest] = self.vectors.some(nearest).near(vector)
-        return scores
+        vectors = self._by_words if self.by_words(query) else self._vectors
+        return vectors.near(self._model.point(query))
+
+    def by_words(self, query: str) -> bool:
+        """Whether this query meets the documents by their words alone: it is no sentence, or not all of them are read.
+
+        Some that are read beside others that are not could not be compared.
+        """
+        return self._model.readings is None or self.unread > 0 or not self._model.reads(query)
 
     def some(self, texts: Sequence[str], rows: Places) -> list[Floats]:
         """Nearness of some documents to each of the texts, exactly, by their words alone."""
-        vectors = self.vectors.some(rows)
-        return [vectors.near(self.model.embed_query(text)) for text in texts]
+        vectors = self._by_words.all.some(rows)
+        return [vectors.near(self._model.embed_query(text)) for text in texts]
+
+    def _take(self, readings: VectorFill) -> None:
+        """Looks what has been read since the last look; takes it over once that is everything."""
+        seen = readings.version
+        missing = [digest for digest in self._missing if readings.vector(digest) is None]
+        if not missing:
+            found = [readings.vector(digest) for digest in self._digests]
+            missing = [digest for digest, made in zip(self._digests, found, strict=True) if made is None]
+            if not missing:
+                read = np.frombuffer(b"".join(filter(None, found)), dtype=np.int8).reshape(len(found), -1)
+                self._vectors = _Layered.of(CodedVectors.of(_both(self._by_words.all.codes, read)))
+        self._missing, self._seen = missing, seen
+
+
+@dataclass(frozen=True, slots=True)
+class _Layered:
+    """Vectors, and for a first look at many of them their leading dimensions."""
+
+    all: CodedVectors
+    coarse: CodedVectors | None
+
+    @classmethod
+    def of(cls, vectors: CodedVectors) -> "_Layered":
+        large = len(vectors) > SEMANTIC_EXACT_DOCUMENTS
+        return cls(vectors, vectors.leading(_COARSE_DIMENSIONS) if large else None)
+
+    def near(self, vector: Floats) -> Floats:
+        if self.coarse is None:
+            return self.all.near(vector)
+        scores = self.coarse.near(vector[:_COARSE_DIMENSIONS])
+        nearest = np.argpartition(scores, -SEMANTIC_REFINED_DOCUMENTS)[-SEMANTIC_REFINED_DOCUMENTS:]
+        scores[nearest] = self.all.some(nearest).near(vector)
+        return scores
+
+
+@dataclass(frozen=True, slots=True)
+class _ToolReader:
+    """Reads tools that are written in English; of any other the sentence says nothing."""
+
+    reader: SentenceReader
+    vocabulary: Vocabulary
+
+    def embed(self, text: str) -> Floats:
+        if not _is_readable(text, self.vocabulary):
+            return np.zeros(self.reader.points.columns, dtype=np.float32)
+        return self.reader.embed(text, at_most=READER_TOOL_PIECES)
+
+
+def tool_text(document: Document) -> str:
+    """What of a tool is read as a sentence: its name in words, and how its description begins."""
+    return f"{in_words(document.leaf)}: {document.description[:READER_TOOL_CHARS]}"
+
+
+def _is_readable(text: str, vocabulary: Vocabulary) -> bool:
+    return vocabulary.known_share(text) >= KNOWN_SHARE and vocabulary.foreign_share(text) < FOREIGN_SHARE
+
+
+def _both(words: Codes, read: Codes) -> Codes:
+    """Tools by their words and by their sentences."""
+    vectors = unit(words) + np.float32(READ_WEIGHT) * unit(read)
+    largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True), np.float32(1e-9))
+    return np.rint(vectors * (np.float32(127.0) / largest)).astype(np.int8)
 
 
 def _to_codes(vector: Floats) -> Codes:

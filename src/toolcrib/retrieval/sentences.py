@@ -1,15 +1,16 @@
-"""Reads a query as a sentence and says where, in the space of the table, the tools for it lie.
+"""Reads a query or a tool as a sentence and says where, in the space of the table, it lies.
 
-Tools describe themselves in plain words, and the sum of their words places them well. People do not: "do I need an
-umbrella" names neither weather nor forecast. So the query alone is read with attention, three layers over word pieces,
-trained to point at the vectors that the table gives to the tools that help. Tools cost nothing by it: their vectors are
-the table's. numpy is all it needs; the compiled kernel reads three times as fast.
+The sum of their words places most tools well. People ask in other words: "do I need an umbrella" names neither weather
+nor forecast. So a query is read with attention, six layers over word pieces, trained to point at the tools that help;
+so is a tool, whose words alone do not say what acts on what. numpy is all it needs; the compiled kernel reads three
+times as fast.
 
-Invariant: the vector of a query depends on the query alone, has length one and is never NaN. A reader belongs to one
+Invariant: the vector of a text depends on the text alone, has length one and is never NaN. A reader belongs to one
 table: beside another it means nothing, and is not used.
 """
 
 import json
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ from toolcrib.retrieval.wordpiece import WordPieces
 
 _FILE = "reader.npz"
 _FORMAT = 1
-_LAYERS = 3
+_LAYERS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class SentenceReader:
 
     pieces: WordPieces
     numbering: NDArray[np.intp]
-    """The row of each word piece; pieces that no query has share the row of the unknown one."""
+    """The row of each word piece; pieces that no text had share the row of the unknown one."""
     codes: NDArray[np.int8]
     scales: Floats
     places: Floats
@@ -44,6 +45,8 @@ class SentenceReader:
     layers: Sequence[Layer]
     points: Matrix
     """From the sentence into the space of the table."""
+    mark: str
+    """What tells its vectors from those of another reader, or of another way of writing a tool down."""
 
     @classmethod
     def load(cls, mark: str, directory: Path = MODEL_DIRECTORY) -> "SentenceReader":
@@ -66,13 +69,14 @@ class SentenceReader:
                 first=Norm.read(arrays, "first"),
                 layers=tuple(Layer.read(arrays, f"{number}.") for number in range(_LAYERS)),
                 points=read_matrix(arrays, "points"),
+                mark=f"reader-1-{zlib.crc32(arrays['points.codes'].tobytes()):08x}",
             )
         except (KeyError, ValueError, TypeError, IndexError) as error:
             raise ModelUnavailable(f"{_FILE} is damaged: {error}") from error
 
-    def embed(self, text: str) -> Floats:
+    def embed(self, text: str, *, at_most: int = READER_MAX_PIECES) -> Floats:
         """Where the tools for this text lie: a vector of length one."""
-        numbers = self.numbering[self.pieces.numbers(text, at_most=READER_MAX_PIECES)]
+        numbers = self.numbering[self.pieces.numbers(text, at_most=at_most)]
         states = self.codes[numbers].astype(np.float32) * self.scales[numbers, None]
         states = self.first(states + self.places[: len(states)])
         for layer in self.layers:

@@ -20,10 +20,13 @@ DIGEST_BYTES = 16
 _CHECK_BYTES = 4
 
 
-def cache_directory(environ: Mapping[str, str]) -> Path:
-    """Where files go that may be deleted at any time."""
+def cache_directory(environ: Mapping[str, str]) -> Path | None:
+    """Where files go that may be deleted at any time; nowhere for a user without a home."""
     base = environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "toolcrib"
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / "toolcrib"
+    except RuntimeError:
+        return None
 
 
 class VectorFile:
