@@ -14,6 +14,7 @@ from bench.catalogs import definitions, queries
 from bench.cribs import Servers, frozen, live, with_description
 from bench.measure import Case, Family, growth, interleaved, short
 from toolcrib.definitions import JsonObject
+from toolcrib.retrieval.base import Settling
 from toolcrib.session import Session
 
 CASES = (
@@ -48,7 +49,10 @@ def measure(count: int) -> dict[str, float]:
         original.search(tools, next(asked))
 
     def served(session: Session, before: Callable[[], object] | None = None) -> Case:
-        """In a process that has been serving for a while: some words were asked before, and some tools shown."""
+        """In a process that has been serving for a while: tools were read, some words asked before, some tools shown."""
+        retriever = session._crib.discovery.prepare(session.catalog)
+        if isinstance(retriever, Settling):
+            retriever.settle()
         for _ in range(WARM_TURNS if count <= 2_000 else WARM_TURNS // 10):
             turn(session)
         return Case(lambda: turn(session), before)

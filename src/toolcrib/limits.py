@@ -267,6 +267,8 @@ ENCODER_BATCH_TEXTS = 16
 """Tools that are encoded between two looks at whether to stop: about half a second."""
 ENCODER_SAVE_EVERY_S = 20.0
 """Seconds of encoding after which the file of vectors is written."""
+ENCODER_SAVE_AT_ONCE = 64
+"""New vectors from which on they are written at once; fewer are at the end."""
 ENCODER_STOP_S = 2.0
 """Seconds that an ending process waits for the text that is being encoded."""
 ENCODER_KEPT_VECTORS = 100_000

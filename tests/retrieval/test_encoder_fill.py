@@ -1,9 +1,11 @@
 """Vectors that are made in the background: who waits, what is kept, and what a failure does."""
 
+import gc
 import logging
 import threading
 import time
 from pathlib import Path
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -199,3 +201,18 @@ def test_a_failure_while_somebody_asks_is_kept_reported_once_and_not_raised(capl
     assert fill.vector(digests[0]) is None
     assert fill.state.failure == "the sentence reader failed (ValueError)"
     assert len(caplog.records) == 1
+
+
+def test_nobody_is_kept_alive_for_its_vectors_and_a_few_are_written_when_it_goes(file: VectorFile):
+    few, many = (VectorFill(load=FakeEncoder, file=file, at_once=number) for number in (100, 0))
+    few.want(TEXTS[:5])
+    assert file.read() == {}
+    many.want(TEXTS[5:])
+    many.wait(60)
+    while (thread := many._thread) is not None:
+        thread.join()
+    left = ref(few), ref(many)
+    del few, many, thread
+    gc.collect()
+    assert [fill() for fill in left] == [None, None]
+    assert len(file.read()) == 40

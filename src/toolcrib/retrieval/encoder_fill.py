@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
 from threading import Condition, Thread
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from toolcrib.limits import (
     ENCODER_BATCH_TEXTS,
     ENCODER_KEPT_VECTORS,
     ENCODER_QUERIES_CACHED,
+    ENCODER_SAVE_AT_ONCE,
     ENCODER_SAVE_EVERY_S,
     ENCODER_STOP_S,
 )
@@ -75,6 +77,9 @@ class VectorFill:
         self._failure: str | None = None
         self._vectors: dict[bytes, bytes] = {}
         self._unsaved: dict[bytes, bytes] = {}
+        # A few vectors are written when nobody needs them any more, at the latest when the process ends: so a tool that
+        # changes does not have the whole file written each time.
+        finalize(self, _write, file, self._unsaved)
         self._wanted: dict[bytes, str] = {}
         """What is still to be encoded, first asked first made."""
         self._asked = 0
@@ -157,7 +162,7 @@ class VectorFill:
 
     def _start(self) -> None:
         busy = self._thread is not None
-        idle = self._encoder is not None and not self._wanted and not self._unsaved
+        idle = self._encoder is not None and not self._wanted and len(self._unsaved) < ENCODER_SAVE_AT_ONCE
         if not busy and not idle and not self._stopping and self._failure is None:
             self._thread = Thread(target=self._work, daemon=True, name="toolcrib-encoder")
             # A runtime that is torn down while it computes can bring the process down with it.
@@ -191,11 +196,16 @@ class VectorFill:
 
     def _is_done(self) -> bool:
         with self._changed:
-            done = self._stopping or not (self._wanted or self._unsaved)
+            done = self._stopping or not (self._wanted or len(self._unsaved) >= ENCODER_SAVE_AT_ONCE)
             if done:
                 # Decided under the lock: whoever wants more from now on starts a new thread.
-                self._thread = None
+                self._ended()
             return done
+
+    def _ended(self) -> None:
+        self._thread = None
+        # Nobody is kept alive by a thread that is over.
+        atexit.unregister(self.close)
 
     def _open(self) -> None:
         stored = self._file.read() if self._file is not None else {}
@@ -243,24 +253,17 @@ class VectorFill:
 
     def _save(self) -> None:
         with self._changed:
-            made, self._unsaved = self._unsaved, {}
-        if self._file is None or not made:
-            return
-        try:
-            self._file.write(made)
-        except OSError as error:
-            logger.warning(
-                "the vectors of tools cannot be kept in %s (%s); they are made again at the next start",
-                self._file.path,
-                error.strerror or type(error).__name__,
-            )
+            made = dict(self._unsaved)
+            self._unsaved.clear()
+        if not _write(self._file, made):
             self._file = None
 
     def _fail(self, reason: str) -> None:
         if self._failure is None:
             logger.warning("%s; search answers with the static table alone", reason.rstrip("."))
         with self._changed:
-            self._failure, self._thread = self._failure or reason, None
+            self._failure = self._failure or reason
+            self._ended()
             self._changed.notify_all()
 
     def _encode_query(self, text: str) -> Floats:
@@ -270,6 +273,22 @@ class VectorFill:
         if self._encoder is None:
             raise ModelUnavailable(f"{self._what} is not read yet")
         return self._encoder
+
+
+def _write(file: VectorFile | None, vectors: Mapping[bytes, bytes]) -> bool:
+    """Adds vectors to the file, if there is one; whether that could be done."""
+    if file is None or not vectors:
+        return True
+    try:
+        file.write(vectors)
+    except OSError as error:
+        logger.warning(
+            "the vectors of tools cannot be kept in %s (%s); they are made again at the next start",
+            file.path,
+            error.strerror or type(error).__name__,
+        )
+        return False
+    return True
 
 
 def text_digest(text: str) -> bytes:
