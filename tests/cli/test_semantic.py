@@ -1,7 +1,7 @@
 """`--semantic` on the command line: what was applied is said, and what cannot be had is refused."""
 
-import importlib.util
 import gc
+import importlib.util
 import json
 import sys
 from collections.abc import Callable, Sequence

@@ -13,9 +13,9 @@ from tests.retrieval.encoders import FakeEncoder
 
 from toolcrib.errors import ModelUnavailable
 from toolcrib.retrieval.encoder import DIMENSIONS, Encoder
-from toolcrib.retrieval.encoder_fill import FillState, VectorFill, to_codes
+from toolcrib.retrieval.encoder_fill import FillState, VectorFill
 from toolcrib.retrieval.vector_file import VectorFile
-from toolcrib.retrieval.vectors import unit
+from toolcrib.retrieval.vectors import unit, whole
 
 TEXTS = [f"tool {number}" for number in range(40)]
 
@@ -151,9 +151,9 @@ def test_vectors_are_bounded_and_the_oldest_go():
 
 def test_whole_numbers_keep_the_direction():
     vector = unit(np.random.default_rng(1).normal(size=DIMENSIONS).astype(np.float32))
-    back = unit(np.frombuffer(to_codes(vector), dtype=np.int8))
+    back = unit(whole(vector))
     assert float(back @ vector) > 0.9999
-    assert not np.frombuffer(to_codes(np.zeros(4, dtype=np.float32)), dtype=np.int8).any()
+    assert not whole(np.zeros(4, dtype=np.float32)).any()
 
 
 def test_a_few_vectors_are_made_by_whoever_asks_and_more_in_the_background(file: VectorFile):

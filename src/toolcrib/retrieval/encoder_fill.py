@@ -31,6 +31,7 @@ from toolcrib.limits import (
 )
 from toolcrib.retrieval.encoder import Encoder, SentenceEncoder
 from toolcrib.retrieval.vector_file import DIGEST_BYTES, VectorFile
+from toolcrib.retrieval.vectors import whole
 
 Floats = NDArray[np.float32]
 logger = logging.getLogger("toolcrib")
@@ -220,7 +221,7 @@ class VectorFill:
 
     def _make(self, texts: Mapping[bytes, str]) -> None:
         for digest, text in texts.items():
-            self._keep(digest, to_codes(self._require().embed(text)))
+            self._keep(digest, whole(self._require().embed(text)).tobytes())
         with self._changed:
             self.version += 1
 
@@ -230,7 +231,7 @@ class VectorFill:
             for digest, text in batch:
                 if self._stopping:
                     return
-                self._keep(digest, to_codes(self._require().embed(text)))
+                self._keep(digest, whole(self._require().embed(text)).tobytes())
             with self._changed:
                 self.version += 1
                 self._changed.notify_all()
@@ -294,10 +295,3 @@ def _write(file: VectorFile | None, vectors: Mapping[bytes, bytes]) -> bool:
 def text_digest(text: str) -> bytes:
     """What a vector is kept under."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
-
-
-def to_codes(vector: Floats) -> bytes:
-    """A vector in whole numbers of no fixed scale; `unit` brings it back to length one."""
-    largest = float(np.abs(vector).max(initial=0.0))
-    scaled = vector * np.float32(127.0 / largest) if largest > 0.0 else vector
-    return np.rint(scaled).astype(np.int8).tobytes()

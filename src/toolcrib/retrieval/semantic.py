@@ -40,7 +40,7 @@ from toolcrib.retrieval.encoder_fill import VectorFill
 from toolcrib.retrieval.products import CodedVectors
 from toolcrib.retrieval.sentences import SentenceReader
 from toolcrib.retrieval.vector_file import VectorFile
-from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Codes, Floats, read_arrays, unit
+from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Codes, Floats, read_arrays, unit, whole
 from toolcrib.retrieval.vocabulary import Bridge, Vocabulary
 
 logger = logging.getLogger("toolcrib")
@@ -162,7 +162,7 @@ class StaticModel:
         for place, document in enumerate(documents):
             kept = self._cache.get(document.digest)
             if kept is None:
-                kept = self._keep(document.digest, _to_codes(self._sum(self._composed(document))).tobytes())
+                kept = self._keep(document.digest, whole(self._sum(self._composed(document))).tobytes())
             made[place] = np.frombuffer(kept, dtype=np.int8)
         return made
 
@@ -312,16 +312,10 @@ def _is_readable(text: str, vocabulary: Vocabulary) -> bool:
 
 def _both(words: Codes, read: Codes) -> Codes:
     """Tools by their words and by their sentences."""
-    vectors = unit(words) + np.float32(READ_WEIGHT) * unit(read)
-    largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True), np.float32(1e-9))
-    return np.rint(vectors * (np.float32(127.0) / largest)).astype(np.int8)
-
-
-def _to_codes(vector: Floats) -> Codes:
-    largest = float(np.abs(vector).max(initial=0.0))
-    if largest == 0.0:
-        return np.zeros(vector.shape, dtype=np.int8)
-    return np.rint(vector * (127.0 / largest)).astype(np.int8)
+    both = unit(read)
+    both *= READ_WEIGHT
+    both += unit(words)
+    return whole(both)
 
 
 def _bridge_loader(directory: Path, rows: int) -> Callable[[], Bridge]:

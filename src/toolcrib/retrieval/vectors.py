@@ -1,4 +1,4 @@
-"""What the modules with vectors share: bringing them to length one, and reading files of them."""
+"""What the modules with vectors share: bringing them to length one or into whole numbers, and reading files of them."""
 
 import zipfile
 import zlib
@@ -21,6 +21,13 @@ def unit(vectors: Codes | Floats) -> Floats:
     floats = vectors.astype(np.float32)
     lengths = np.sqrt(np.einsum("...i,...i->...", floats, floats))[..., None]
     return np.divide(floats, lengths, out=np.zeros_like(floats), where=lengths > 0)
+
+
+def whole(vectors: Floats) -> Codes:
+    """The vectors in whole numbers of no fixed scale; `unit` brings them back to length one."""
+    largest = np.abs(vectors).max(axis=-1, keepdims=True, initial=0.0).astype(np.float64)
+    scales = np.divide(127.0, largest, out=np.zeros_like(largest), where=largest > 0)
+    return np.rint(vectors * scales.astype(np.float32)).astype(np.int8)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
