@@ -163,3 +163,20 @@ async def test_everybody_who_waits_is_told_when_the_link_ends():
     with pytest.raises(SourceUnavailable):
         await link.request("work", {})
     await link.close()
+
+
+@pytest.mark.requirement("X17", "K1")
+async def test_what_fails_is_logged_with_where_it_happened_and_without_secrets(caplog: pytest.LogCaptureFixture):
+    server = MemoryServer()
+    server.withheld = Withheld(["sk-12345678"])
+
+    def listen(method: str, params: bytes) -> None:
+        raise ValueError("cannot be told to sk-12345678")
+
+    link = MemoryLink(server, listen)
+    server.links.append(link)
+    server.push({"method": "notifications/tools/list_changed"})
+    assert "could not be passed on" in caplog.text
+    assert "in listen" in caplog.text
+    assert "cannot be told to ***" in caplog.text
+    assert "12345678" not in caplog.text

@@ -7,6 +7,7 @@ way; if it cannot be told to which caller, it reaches nobody.
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from itertools import count
@@ -207,6 +208,10 @@ class Link:
         """Whether somebody waits for an answer."""
         return any(not waiter.listens for waiter in self.waiters.values())
 
+    def log_failure(self, what: str) -> None:
+        """Logs the exception that is being handled, and where it came from, without the server's secrets."""
+        logger.error("%s: %s\n%s", self.name, what, self.withheld.mask(traceback.format_exc().rstrip()))
+
     def fail(self, reason: str) -> None:
         """Marks the link as closed: everybody who waits is told why."""
         if self.closed.is_set():
@@ -238,7 +243,7 @@ class Link:
             else:
                 self._question(envelope.id, envelope.method, envelope.params, waiter)
         except Exception:  # what goes wrong with one message is no matter of the answers that came with it
-            logger.exception("a message of %s could not be passed on", self.name)
+            self.log_failure("a message of it could not be passed on")
         return True
 
     def _answered(self, identifier: Identifier, result: bytes, failed: bool) -> None:
@@ -250,7 +255,7 @@ class Link:
         try:
             waiter.future.set_result(result)
         except Exception:  # what goes wrong with one answer is no matter of the next
-            logger.exception("an answer of %s could not be handed on", self.name)
+            self.log_failure("an answer of it could not be handed on")
 
     def _settle(self, envelope: Envelope) -> None:
         # One without an id was never asked for.
@@ -274,7 +279,7 @@ class Link:
             else:
                 slot.set_exception(answer)
         except Exception:  # what goes wrong with one answer is no matter of the next
-            logger.exception("an answer of %s could not be handed on", self.name)
+            self.log_failure("an answer of it could not be handed on")
 
     def _announce(self, method: str, params: Raw | UnsetType, waiter: Waiter | None) -> None:
         raw = b"{}" if isinstance(params, UnsetType) else bytes(params)
@@ -356,7 +361,7 @@ class Link:
         except RpcError as error:
             answer = error_line(identifier, error)
         except Exception:
-            logger.exception("a question of %s could not be passed on", self.name)
+            self.log_failure("a question of it could not be passed on")
             answer = error_line(identifier, RpcError(INTERNAL_ERROR, "The client could not be asked."))
         if not self.closed.is_set():
             self._reply(answer)

@@ -169,7 +169,7 @@ class HttpLink(Link):
                 waiter.future.set_exception(error)
         except Exception:
             # Whatever it was, nobody is left waiting for it.
-            logger.exception("%s: a request failed", self.name)
+            self.log_failure("a request failed")
         if waiter is not None and not waiter.future.done():
             waiter.future.set_exception(RpcError(INTERNAL_ERROR, "The server ended the stream without an answer."))
 

@@ -265,22 +265,13 @@ class McpSource(McpCalls):
         try:
             await self._read_lists(link, peer, ("tools", "prompts", "resources"))
         except Exception as error:  # whatever it was, the server is looked after
-            await self._give_up(lane, link, self._why_unread(error))
+            await self._give_up(lane, link, _why_unread(link, error))
             return
         self._mark(None)
         self.settled.set()
         if peer.era == "modern":
             self._spawn(self._listen(link, peer))
         await self._while_up(lane, link)
-
-    def _why_unread(self, error: Exception) -> str:
-        if isinstance(error, SourceError):
-            # It ended while its lists were read.
-            return str(error)
-        if isinstance(error, RpcError | TimeoutError):
-            return f"its list cannot be read: {str(error) or 'no answer in time'}"
-        logger.error("%s: its list cannot be read", self.server, exc_info=error)
-        return f"its list cannot be read: {type(error).__name__}"
 
     async def _give_up(self, lane: Lane, link: Link, reason: str) -> None:
         """Takes the failure of this connection; one that somebody has made since is left alone."""
@@ -450,3 +441,14 @@ class McpSource(McpCalls):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _why_unread(link: Link, error: Exception) -> str:
+    """Why its lists cannot be read; called where the error is handled."""
+    if isinstance(error, SourceError):
+        # It ended while its lists were read.
+        return str(error)
+    if isinstance(error, RpcError | TimeoutError):
+        return f"its list cannot be read: {str(error) or 'no answer in time'}"
+    link.log_failure("its list cannot be read")
+    return f"its list cannot be read: {type(error).__name__}"
