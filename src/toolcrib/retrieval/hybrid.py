@@ -290,7 +290,7 @@ class HybridIndex:
 
     def _signals(self, query: str, match: Match, meaning: Floats, fused: Floats) -> Signals:
         nearest = float(meaning.max(initial=0.0))
-        by_words = match.translated or any(part.by_words(query) for part in self._read)
+        by_words = any(part.by_words(query) for part in self._read)
         mass = match.mass
         few = min(_LEADERS, len(fused))
         best = fused[best_rows(fused, few)]
@@ -302,7 +302,7 @@ class HybridIndex:
             lead=float(best.max() - best.min() if len(best) >= few else fused.max()),
             # Neither translations nor the parts of unspaced scripts make a query say more.
             length=math.log1p(min(sum(word.telling for word in match.words), len(runs_of(query[:QUERY_MAX_CHARS])))),
-            by_words=by_words,
+            by_words=by_words or match.translated,
         )
 
     def _meaning(self, query: str) -> Floats:
