@@ -62,7 +62,7 @@ def lexical_rules() -> dict[str, Callable[[], LexicalRetriever]]:
 
 def hybrid_rules() -> dict[str, FusionWeights | Calibration]:
     return {
-        "words": FusionWeights(words=0.0),
+        "words": FusionWeights(words=0.0, words_alone=0.0),
         "meaning": FusionWeights(meaning=0.0, clauses=0.0, standing=0.0),
         "clauses": FusionWeights(clauses=0.0, standing=0.0),
         "gain of the best clause": FusionWeights(clauses=0.0),
@@ -149,7 +149,9 @@ def sets_table(sets: Sets, model: StaticModel, limit: int) -> None:
     never = Calibration(floor=-math.inf, floor_short=-math.inf)
     makers: tuple[Callable[[], Retriever], ...] = (
         LexicalRetriever,
-        lambda: HybridRetriever(load=lambda: model, weights=FusionWeights(words=0.0), calibration=never),
+        lambda: HybridRetriever(
+            load=lambda: model, weights=FusionWeights(words=0.0, words_alone=0.0), calibration=never
+        ),
         lambda: HybridRetriever(load=lambda: model, calibration=never),
         lambda: HybridRetriever(load=lambda: model),
     )

@@ -47,7 +47,7 @@ def fill(retriever: EncodedRetriever, sets: Sets) -> None:
 def with_weights(retriever: EncodedRetriever, model: StaticModel, words: float) -> Callable[[], Retriever]:
     def make() -> Retriever:
         made = EncodedRetriever(retriever.fill, load=lambda: model)
-        made._weights = FusionWeights(words=words)
+        made._weights = FusionWeights(words=words, words_alone=words)
         return made
 
     return make
@@ -57,7 +57,7 @@ def tiers(sets: Sets, retriever: EncodedRetriever) -> None:
     model = StaticModel.load(kept=cache_directory(os.environ))
     ways: dict[str, Callable[[], Retriever]] = {
         "lexical": LexicalRetriever,
-        "static": lambda: HybridRetriever(load=lambda: model, weights=FusionWeights(words=0.0)),
+        "static": lambda: HybridRetriever(load=lambda: model, weights=FusionWeights(words=0.0, words_alone=0.0)),
         "hybrid": lambda: HybridRetriever(load=lambda: model),
         "hybrid+onnx": lambda: EncodedRetriever(retriever.fill, load=lambda: model),
     }

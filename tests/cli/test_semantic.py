@@ -7,13 +7,17 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.terminal import Terminal
 from tests.retrieval.test_reranker import Scripted
 
+from toolcrib.evals import run
 from toolcrib.retrieval import factory
+from toolcrib.retrieval.base import Document
 from toolcrib.retrieval.encoder import missing_packages
+from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever
 from toolcrib.retrieval.reranker import EmbeddingFailed
 
 installed = pytest.mark.skipif(bool(missing_packages()), reason="the extra `onnx` is not installed")
@@ -175,3 +179,27 @@ def test_doctor_says_that_every_tool_has_its_vector(tools: Path, home: Path, ter
     (home / "project" / "toolcrib.yaml").write_text("tools: {tool_search: {semantic: onnx}}\n")
     report = json.loads(terminal.run("doctor", "--json").out)
     assert report["retrieval"] == "hybrid+onnx"
+
+
+@pytest.mark.requirement("X25")
+@pytest.mark.parametrize("tier", ["off", "static"])
+def test_an_evaluation_measures_the_build_of_an_index_that_nobody_has_made_before(
+    tier: str, tools: Path, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[int] = []
+    before: list[int] = []
+    index, evaluate = LexicalRetriever.index, run.evaluate
+
+    def counted(self: LexicalRetriever, documents: Sequence[Document]) -> LexicalIndex:
+        built.append(len(documents))
+        return index(self, documents)
+
+    def entered(*given: Any, **named: Any) -> run.Evaluation:
+        before.append(len(built))
+        return evaluate(*given, **named)
+
+    monkeypatch.setattr(LexicalRetriever, "index", counted)
+    monkeypatch.setattr(run, "evaluate", entered)
+    assert terminal.run("eval", "--tools", str(tools), "--semantic", tier, "--json").json["n_tools"] == 3
+    assert before == [0]
+    assert built[0] == 3

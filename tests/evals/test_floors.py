@@ -26,7 +26,7 @@ FLOORS: dict[str, dict[str, dict[str, float]]] = {
         "exact_name": {"recall@5": 0.99, "mrr": 1.0},
         "confusable": {"recall@5": 1.0, "recall@1": 0.96},
         "multi_need": {"recall@5": 0.99},
-        "multilingual": {"recall@5": 0.95},
+        "multilingual": {"recall@5": 0.96},
         "typo": {"recall@5": 0.95},
         "ambiguous": {"recall@5": 0.90, "mrr": 0.93},
         "semantic": {"recall@5": 0.90, "mrr": 0.70},

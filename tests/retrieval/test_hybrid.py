@@ -227,6 +227,17 @@ def test_while_tools_are_read_words_answer_and_the_ranking_says_how_far_it_is(he
     assert index.signals("eine Datei löschen").by_words
 
 
+@pytest.mark.requirement("X1")
+def test_words_count_otherwise_for_a_query_that_meets_tools_by_its_words_alone(model: StaticModel):
+    def searched(weights: FusionWeights, query: str) -> float:
+        retriever = HybridRetriever(load=lambda: model, weights=weights)
+        return retriever.index(TOOLS).search(query, limit=1).hits[0].score
+
+    plain, alone = FusionWeights(), FusionWeights(words_alone=0.07)
+    assert searched(alone, "eine Datei löschen") > searched(plain, "eine Datei löschen")
+    assert searched(alone, "remove a file") == searched(plain, "remove a file")
+
+
 @pytest.mark.requirement("X2")
 def test_a_query_in_another_language_is_emptied_less_readily():
     calibration = Calibration()

@@ -53,7 +53,7 @@ async def test_two_hundred_callers_each_get_their_own_answer():
     _, link, _ = open_link(work=lambda params: {"nonce": params["nonce"]})
     answers = await asyncio.gather(*(link.request("work", {"nonce": number}) for number in range(200)))
     assert [orjson.loads(answer)["nonce"] for answer in answers] == list(range(200))
-    assert link.waiting == 0
+    assert not link.waiters
 
 
 @pytest.mark.requirement("I8")
@@ -97,7 +97,7 @@ async def test_a_caller_that_goes_away_is_cancelled_at_the_server():
         await task
     assert server.received[-1]["method"] == "notifications/cancelled"
     assert server.received[-1]["params"]["requestId"] == server.received[0]["id"]
-    assert link.waiting == 0
+    assert not link.waiters
     await link.close()
 
 

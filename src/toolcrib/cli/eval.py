@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
@@ -220,9 +221,14 @@ def _run(catalog: _Catalog, search: "ToolSearchSettings", *, weighed: bool = Fal
     if isinstance(retriever, RerankedRetriever):
         _prepare(retriever.reranker, catalog, endpoint_of(search, os.environ).host)
         mode = f"{mode}+{search.reranker.mode}"
-    retriever.index(catalog.documents)
-    wait_for_vectors(retriever)
-    run = run_evaluation(retriever, catalog.documents, catalog.queries, retrieval=mode, clock=time.perf_counter)
+    run = run_evaluation(
+        retriever,
+        catalog.documents,
+        catalog.queries,
+        retrieval=mode,
+        clock=time.perf_counter,
+        settle=partial(wait_for_vectors, retriever),
+    )
     failure = retriever.reranker.state.last_failure if isinstance(retriever, RerankedRetriever) else None
     if failure is not None:
         typer.echo(f"toolcrib: The reranker failed ({failure}): some of these answers are without it.", err=True)

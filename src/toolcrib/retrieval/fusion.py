@@ -8,7 +8,7 @@ A query that states several needs is also looked up clause by clause (`clauses`)
 Invariant: without meaning (no model, or no word that it knows) the order is that of words alone.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,17 @@ class FusionWeights:
 
     words: float = 0.03
     """One unit of the word score (BM25), against a cosine of 1."""
+    words_alone: float = 0.035
+    """The same for a query that meets tools by its words alone, whose cosines are others."""
     meaning: float = 1.0
     clauses: float = 0.4
     """How much of what its best clause adds a document takes."""
     standing: float = 0.3
     """What it costs to stand behind the best document of every clause, per unit of score."""
+
+    def by_words(self) -> "FusionWeights":
+        """The weights for a query that meets tools by its words alone."""
+        return replace(self, words=self.words_alone)
 
 
 def fuse(words: Floats, meaning: Floats, weights: FusionWeights) -> Floats:

@@ -193,6 +193,7 @@ class HybridIndex:
 
     __slots__ = (
         "_added",
+        "_alone",
         "_base",
         "_calibration",
         "_cohort",
@@ -222,6 +223,7 @@ class HybridIndex:
         self._growing = tuple(part for part in (base, added) if isinstance(part, Growing))
         self._read = tuple(part for part in (base, added) if isinstance(part, Reading))
         self._weights = weights
+        self._alone = weights.by_words()
         self._calibration = calibration
 
     def __len__(self) -> int:
@@ -246,7 +248,7 @@ class HybridIndex:
             Hit(
                 key=document.key,
                 score=round(score, 5),
-                evidence=self._evidence(document, match, score, stages) if explain else {},
+                evidence=self._evidence(query, document, match, score, stages) if explain else {},
                 document=document,
             )
             for score, document in found
@@ -265,7 +267,7 @@ class HybridIndex:
         return self._lexical.match(query, self._english(query) if self._english is not None else ())
 
     def _fused(self, query: str, match: Match, meaning: Floats) -> Floats:
-        fused = fuse(match.scores, meaning, self._weights)
+        fused = fuse(match.scores, meaning, self._weights_of(query))
         gone = self._lexical.postings.gone
         if len(gone):
             fused[gone] = meaning[gone] = 0.0
@@ -286,11 +288,11 @@ class HybridIndex:
             return rows, np.empty(0, dtype=np.float32)
         words = [self._lexical.word_scores(part)[rows] for part in parts]
         whole, *near = self._some((query, *parts), rows)
-        return rows, clause_part(words, near, whole, self._weights)
+        return rows, clause_part(words, near, whole, self._weights_of(query))
 
     def _signals(self, query: str, match: Match, meaning: Floats, fused: Floats) -> Signals:
         nearest = float(meaning.max(initial=0.0))
-        by_words = any(part.by_words(query) for part in self._read)
+        by_words = self._by_words(query)
         mass = match.mass
         few = min(_LEADERS, len(fused))
         best = fused[best_rows(fused, few)]
@@ -304,6 +306,13 @@ class HybridIndex:
             length=math.log1p(min(sum(word.telling for word in match.words), len(runs_of(query[:QUERY_MAX_CHARS])))),
             by_words=by_words or match.translated,
         )
+
+    def _by_words(self, query: str) -> bool:
+        """Whether this query meets tools by its words alone."""
+        return any(part.by_words(query) for part in self._read)
+
+    def _weights_of(self, query: str) -> FusionWeights:
+        return self._alone if self._by_words(query) else self._weights
 
     def _meaning(self, query: str) -> Floats:
         scores = self._base.scores(query)
@@ -337,7 +346,7 @@ class HybridIndex:
     def _stages(self, query: str, match: Match, meaning: Floats) -> dict[str, dict[str, float]]:
         """What each stage but the words gave, by the document's key; of rows that it gave nothing, nothing."""
         stages = {"clauses": np.zeros_like(meaning)}
-        rows, part = self._clause_part(query, fuse(match.scores, meaning, self._weights))
+        rows, part = self._clause_part(query, fuse(match.scores, meaning, self._weights_of(query)))
         stages["clauses"][rows] = part
         if self._growing:
             encoded = np.concatenate([segment.encoded(query) for segment in self._growing])
@@ -349,10 +358,11 @@ class HybridIndex:
         }
 
     def _evidence(
-        self, document: Document, match: Match, score: float, stages: dict[str, dict[str, float]]
+        self, query: str, document: Document, match: Match, score: float, stages: dict[str, dict[str, float]]
     ) -> dict[str, float]:
+        weights = self._weights_of(query)
         parts = self._lexical.evidence(document, match.words, None)
-        evidence = {name: round(value * self._weights.words, 4) for name, value in parts.items()}
+        evidence = {name: round(value * weights.words, 4) for name, value in parts.items()}
         evidence |= {name: round(values.get(document.key, 0.0), 4) for name, values in stages.items()}
         evidence["meaning"] = round(score - sum(evidence.values()), 4)
         return {name: value for name, value in evidence.items() if value or name == "meaning"}

@@ -199,11 +199,6 @@ class Link:
             self.notify("notifications/cancelled", {"requestId": identifier, "reason": "the caller went away"})
 
     @property
-    def waiting(self) -> int:
-        """Requests under way."""
-        return len(self.waiters)
-
-    @property
     def is_busy(self) -> bool:
         """Whether somebody waits for an answer."""
         return any(not waiter.listens for waiter in self.waiters.values())
