@@ -154,7 +154,7 @@ async def test_a_server_that_ends_fails_its_calls_and_the_next_one_starts_it_aga
         server.links[-1].fail("it went away")
         answer = await client.next(id="a")
         assert "it went away" in str(answer) and answer["result"]["isError"]
-        assert server.links[-1].waiting == 0
+        assert not server.links[-1].waiters
 
 
 async def test_who_comes_later_does_not_overtake_a_request_that_waits_for_its_task() -> None:

@@ -260,7 +260,7 @@ async def test_a_client_that_leaves_cancels_its_call():
             await task
         assert server.count("notifications/cancelled") == 20
         assert app._gateway.in_flight == 0
-        assert server.links[-1].waiting == 0
+        assert not server.links[-1].waiters
 
 
 @pytest.mark.requirement("X16", "X17")
