@@ -103,11 +103,11 @@ $(VENV)-bench/.ready: requirements-bench.lock requirements-bench-proxy.lock pypr
 	@touch $@
 
 lock:            ## resolve the locked requirements anew (needs uv)
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml -o requirements.lock
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml --group dev -o requirements-dev.lock
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml --group adapters -o requirements-adapters.lock
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml --group bench -o requirements-bench.lock
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q --group pyproject.toml:bench-proxy -o requirements-bench-proxy.lock
+	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml -o requirements.lock
+	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml --group dev -o requirements-dev.lock
+	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml --group adapters -o requirements-adapters.lock
+	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q pyproject.toml --group bench -o requirements-bench.lock
+	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q --group pyproject.toml:bench-proxy -o requirements-bench-proxy.lock
 
 clean:           ## remove everything that the targets made
 	rm -rf $(VENV) $(VENV)-adapters $(VENV)-clients $(VENV)-bench $(VENV)-bench-proxy .make
