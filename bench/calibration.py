@@ -1,6 +1,6 @@
 """Fits `toolcrib/retrieval/confidence.py` on development sets, and says how well it abstains.
 
-    python -m bench.calibration DIRECTORY [OWN_TOOLS OWN_QUERIES] [--encoder]
+    python -m bench.calibration DIRECTORY [OWN_TOOLS OWN_QUERIES]
 
 DIRECTORY holds one folder per set with `tools.jsonl` and `queries.jsonl`. Answerable queries are those of the sets.
 Absent abilities are probed in two ways: a query of another set whose right tools have no near relative here
@@ -10,8 +10,7 @@ Absent abilities are probed in two ways: a query of another set whose right tool
 Printed are the two lines, fitted on everything, and what several floors would do: first in the mean of the sets, each
 judged by lines and floors that were fitted without it and its relatives (`held out`), then for the project's own corpus,
 which is never fitted on. Last, what the lines and the floor that ship do, and how many answers several levels of doubt
-would mark or empty. With `--encoder`, all of it for the sentence encoder of `semantic: onnx`
-(`toolcrib/retrieval/encoder_confidence.py`).
+would mark or empty.
 """
 
 import os
@@ -27,10 +26,6 @@ from numpy.typing import NDArray
 from toolcrib.evals.corpus import Query, read_queries, read_tools
 from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.confidence import Calibration, Line, Signals
-from toolcrib.retrieval.encoded import EncodedRetriever
-from toolcrib.retrieval.encoder_confidence import ENCODER_CALIBRATION
-from toolcrib.retrieval.encoder_fill import VectorFill
-from toolcrib.retrieval.factory import open_encoded
 from toolcrib.retrieval.hybrid import HybridIndex, HybridRetriever
 from toolcrib.retrieval.lexical import LexicalRetriever
 from toolcrib.retrieval.semantic import StaticModel
@@ -54,8 +49,6 @@ DOUBTS = (0.0, 0.5, 1.0, 1.5)
 SIGNALS = tuple(field.name for field in fields(Signals))
 FITS = ("nearest", "elsewhere", "both", "length", "length_nearest", "length_elsewhere", "offset")
 FIRST = ("nearest", "elsewhere", "words", "lead", "offset")
-ENCODER: list[VectorFill] = []
-"""The sentence encoder's vectors, if it takes part."""
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -87,12 +80,7 @@ def relatives(name: str) -> str:
 
 
 def indexed(documents: list[PlainDocument], model: StaticModel) -> HybridIndex:
-    if ENCODER:
-        retriever = EncodedRetriever(ENCODER[0], load=lambda: model)
-        retriever.index(documents)
-        assert ENCODER[0].wait(float("inf")).failure is None
-    else:
-        retriever = HybridRetriever(load=lambda: model)
+    retriever = HybridRetriever(load=lambda: model)
     index = retriever.index(documents)
     retriever.settle()
     assert isinstance(index, HybridIndex)
@@ -284,7 +272,7 @@ def main(directory: Path, own: list[Path]) -> None:
         print(
             f"floors {long:.2f} {short:.2f}: held out: {describe(table, held_out(table, share))}\n  {judged(calibration.abstains)}"
         )
-    ships = ENCODER_CALIBRATION if ENCODER else Calibration()
+    ships = Calibration()
     now = np.array([ships.abstains(seen) for seen in table.signals])
     print(f"ships: {describe(table, now)}\n  {judged(ships.abstains)}")
     for level in sorted({*DOUBTS, ships.doubt}):
@@ -296,7 +284,4 @@ def main(directory: Path, own: list[Path]) -> None:
 
 
 if __name__ == "__main__":
-    if "--encoder" in sys.argv:
-        sys.argv.remove("--encoder")
-        ENCODER.append(open_encoded(os.environ).fill)
     main(Path(sys.argv[1]), [Path(each) for each in sys.argv[2:4]])

@@ -1,25 +1,21 @@
 """Makes the centres of abilities at large, the yardstick of abstention, from the texts of many real tools.
 
-    python -m bench.cohort TOOLS.jsonl OUT.npz                     for `toolcrib/retrieval/cohort.py`
-    python -m bench.cohort TOOLS.jsonl OUT.npz --encoder           for `toolcrib/retrieval/encoder_confidence.py`
+    python -m bench.cohort TOOLS.jsonl OUT.npz          for `toolcrib/retrieval/cohort.py`
 
 Each line of TOOLS is `{"name", "description", "params"}`. Spherical k-means over their vectors; only the centres are
-kept, as whole numbers. Run it again whenever the table of word vectors, the reader,
-or what it or the encoder is told of a tool, changes.
+kept, as whole numbers. Run it again whenever the table of word vectors, the reader, or what it is told of a tool
+changes.
 """
 
 import json
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.retrieval.base import PlainDocument
-from toolcrib.retrieval.encoder import MARK, document_text
-from toolcrib.retrieval.factory import open_encoded
 from toolcrib.retrieval.semantic import StaticModel
 from toolcrib.retrieval.vector_file import cache_directory
 from toolcrib.retrieval.vectors import unit
@@ -27,7 +23,6 @@ from toolcrib.retrieval.vectors import unit
 CENTRES = 3_000
 ROUNDS = 8
 BLOCK = 2_000
-SHORT_CHARS = 300
 Floats = NDArray[np.float32]
 
 
@@ -43,17 +38,6 @@ def read(source: Path) -> list[PlainDocument]:
                 )
             )  # fmt: skip
     return documents
-
-
-def encoded(documents: list[PlainDocument]) -> Floats:
-    """Of names and descriptions, short ones only: centres need no details, and encoding costs by the word."""
-    fill = open_encoded(os.environ).fill
-    short = [document for document in documents if len(document.description) <= SHORT_CHARS]
-    digests = fill.want([document_text(replace(document, parameters=())) for document in short])
-    state = fill.wait(float("inf"))
-    fill.close()
-    assert state.failure is None, state.failure
-    return unit(np.stack([np.frombuffer(fill.vector(digest) or b"", dtype=np.int8) for digest in digests]))
 
 
 def as_read(documents: list[PlainDocument], model: StaticModel) -> Floats:
@@ -77,20 +61,18 @@ def centres_of(vectors: Floats) -> NDArray[np.int8]:
     return np.rint(centres * (127.0 / np.abs(centres).max(axis=1, keepdims=True).clip(1e-9))).astype(np.int8)
 
 
-def main(source: Path, target: Path, *, encoder: bool) -> None:
+def main(source: Path, target: Path) -> None:
     documents = read(source)
-    if encoder:
-        made: dict[str, NDArray[np.generic]] = {"codes": centres_of(encoded(documents))}
-        mark = MARK
-    else:
-        model = StaticModel.load(kept=cache_directory(os.environ))
-        by_words = unit(model.embed_documents(documents))
-        made = {"codes": centres_of(as_read(documents, model)), "words": centres_of(by_words)}
-        mark = model.mark
-    made["version"] = np.frombuffer(mark.encode(), dtype=np.uint8)
-    np.savez_compressed(target, allow_pickle=False, **made)
-    print(f"{len(documents)} tools, {len(made['codes'])} centres, {mark}")
+    model = StaticModel.load(kept=cache_directory(os.environ))
+    np.savez_compressed(
+        target,
+        allow_pickle=False,
+        codes=centres_of(as_read(documents, model)),
+        words=centres_of(unit(model.embed_documents(documents))),
+        version=np.frombuffer(model.mark.encode(), dtype=np.uint8),
+    )
+    print(f"{len(documents)} tools, {CENTRES} centres, {model.mark}")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), encoder="--encoder" in sys.argv)
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

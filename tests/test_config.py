@@ -61,6 +61,10 @@ def test_the_shorthands_mean_what_they_always_meant(value: Any, enabled: str) ->
             "`tools.tool_search.max_search_limit`: Expected `int` >= 1",
         ),
         ({"tools": {"tool_search": {"enabled": "sometimes"}}}, "Invalid enum value 'sometimes'"),
+        (
+            {"tools": {"tool_search": {"semantic": "onnx"}}},
+            "`tools.tool_search.semantic`: `onnx` is no longer there: use `static`.",
+        ),
         ({"tools": {"tool_search": {"enabled": 7}}}, "`tools.tool_search.enabled`"),
         ({"tools": {"tool_search": {"search_default_limit": 9, "max_search_limit": 5}}}, "`max_search_limit` (5)"),
         ({"tools": {"tool_search": {"reranker": {"mode": "best"}}}}, "`tools.tool_search.reranker.mode`"),

@@ -15,7 +15,7 @@ import json
 import random
 from pathlib import Path
 
-from toolcrib.retrieval.encoder import in_words
+from toolcrib.retrieval.text import in_words
 
 _NEEDS = Path(__file__).parent / "needs.tsv.gz"
 TAUGHT = ("search", "request", "miss", "metatool_single", "seal_tools")

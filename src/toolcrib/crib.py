@@ -97,8 +97,6 @@ class Crib:
             show_values=self.settings.activity.arguments == "values",
         )
         search = self.settings.tools.tool_search
-        if retriever is None and search.semantic == "onnx" and search.retrieval == "hybrid":
-            _require_encoder()
         self.discovery = Discovery(
             settings=search,
             retriever=retriever or partial(_default_retriever, self.settings, clock),
@@ -368,13 +366,6 @@ def _log_activation(assembly: Assembly) -> None:
             decision.tokens,
             decision.threshold,
         )
-
-
-def _require_encoder() -> None:
-    # Here and not at the first search: whoever asked for the encoder learns at the start that it is not installed.
-    from toolcrib.retrieval.factory import require_encoder
-
-    require_encoder()
 
 
 def _default_retriever(settings: Settings, clock: Callable[[], float]) -> Retriever:

@@ -246,6 +246,8 @@ READER_TOOL_PIECES = 32
 """Word pieces of a tool that are read as a sentence; with half as many again the ranking is the same."""
 READER_TOOL_CHARS = 200
 """Characters of a description that can hold as many."""
+READER_WORDS_CACHED = 50_000
+"""Words whose pieces are remembered."""
 READER_AT_ONCE = 256
 """Tools up to which an index is whole when it is made, half a second for that many; more are read while it is used."""
 SEMANTIC_EXACT_DOCUMENTS = 25_000
@@ -254,29 +256,19 @@ SEMANTIC_REFINED_DOCUMENTS = 2_000
 """Nearest documents of a larger index whose scores are computed exactly."""
 
 
-# Retrieval: the sentence encoder of `semantic: onnx`
-ENCODER_MAX_PIECES = 96
-"""Word pieces of a text that are read: the cost grows with them, and beyond 64 the ranking hardly changes."""
-ENCODER_DESCRIPTION_MAX_CHARS = 400
-"""Characters of a description that are read, so that the parameters after it still fit."""
-ENCODER_PARAMETERS = 12
-"""Parameter names that are read."""
-ENCODER_WORDS_CACHED = 50_000
-"""Words whose pieces are remembered."""
-ENCODER_BATCH_TEXTS = 16
-"""Tools that are encoded between two looks at whether to stop: about half a second."""
-ENCODER_SAVE_EVERY_S = 20.0
-"""Seconds of encoding after which the file of vectors is written."""
-ENCODER_SAVE_AT_ONCE = 64
+# Retrieval: vectors that are made in the background
+FILL_BATCH_TEXTS = 16
+"""Texts that are read between two reports of progress: about 30 ms."""
+FILL_SAVE_EVERY_S = 20.0
+"""Seconds of reading after which the file of vectors is written."""
+FILL_SAVE_AT_ONCE = 64
 """New vectors from which on they are written at once; fewer are at the end."""
-ENCODER_STOP_S = 2.0
-"""Seconds that an ending process waits for the text that is being encoded."""
-ENCODER_KEPT_VECTORS = 100_000
-"""Vectors that are kept, in memory and in the file, 404 bytes each; the oldest go first."""
-ENCODER_QUERIES_CACHED = 256
-"""Queries whose vectors are remembered: a search asks for the same one several times."""
-ENCODER_SEARCH_WAIT_S = 30.0
-"""Seconds that `toolcrib search` and `toolcrib doctor` wait for vectors before they go on with what there is."""
+FILL_STOP_S = 2.0
+"""Seconds that an ending process waits for the text that is being read."""
+FILL_KEPT_VECTORS = 100_000
+"""Vectors that are kept, in memory and in the file, 276 bytes each; the oldest go first."""
+FILL_SEARCH_WAIT_S = 30.0
+"""Seconds that `toolcrib search` waits for vectors before it goes on with what there is."""
 
 
 # Retrieval: an embeddings endpoint of the operator's choice

@@ -24,7 +24,7 @@ from toolcrib.limits import (
 Mode = Literal["auto", "on", "off"]
 Verdict = Literal["allow", "ask", "deny"]
 PinMode = Literal["off", "warn", "enforce"]
-SemanticTier = Literal["static", "onnx", "off"]
+SemanticTier = Literal["static", "off"]
 ScreeningMode = Literal["off", "warn", "hold", "strict"]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
@@ -57,8 +57,7 @@ class ToolSearchSettings(_Section, frozen=True):
     """The threshold, but at most 4,000, if not given."""
     retrieval: Literal["lexical", "hybrid"] = "hybrid"
     semantic: SemanticTier = "static"
-    """What meaning comes from: the table that ships with the package, that and the sentence encoder of the extra
-    `onnx`, or nothing (which is `retrieval: lexical`)."""
+    """What meaning comes from: the model that ships with the package, or nothing (which is `retrieval: lexical`)."""
     reranker: RerankerSettings = RerankerSettings()
 
 

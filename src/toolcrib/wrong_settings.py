@@ -21,6 +21,9 @@ _PART = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 _TEXT = re.compile(r".*\.(?:args\[\d+\]|(?:env|headers)\[\.\.\.\])")
 """Where text is meant whatever it looks like, and YAML reads a number."""
 
+_GONE = {("tools.tool_search.semantic", "onnx"): "static"}
+"""Values that a setting had once, and which one to use in their place."""
+
 
 def explain(message: str, data: JsonObject) -> str:
     """The sentence for a complaint about data that should have been settings."""
@@ -39,6 +42,9 @@ def explain(message: str, data: JsonObject) -> str:
     placed = _PLACED.match(message)
     path = (placed["path"] or "").strip(".") if placed else ""
     text = placed["text"] if placed else message
+    for (place, value), instead in _GONE.items():
+        if (path, text) == (place, f"Invalid enum value '{value}'"):
+            return f"`{place}`: `{value}` is no longer there: use `{instead}`."
     step = ": put it in quotes" if text.startswith("Expected `str`") and _TEXT.fullmatch(path) else ""
     return f"`{_spell_out(path, message, data)}`: {text}{step}." if path else f"{text}."
 

@@ -1,11 +1,9 @@
 """`--semantic` on the command line: what was applied is said, and what cannot be had is refused."""
 
 import gc
-import importlib.util
 import json
 import sys
 from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +14,9 @@ from tests.retrieval.test_reranker import Scripted
 from toolcrib.evals import run
 from toolcrib.retrieval import factory
 from toolcrib.retrieval.base import Document
-from toolcrib.retrieval.encoder import missing_packages
 from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever
 from toolcrib.retrieval.reranker import EmbeddingFailed
 
-installed = pytest.mark.skipif(bool(missing_packages()), reason="the extra `onnx` is not installed")
 Configured = Callable[[dict[str, object]], tuple[str, ...]]
 TOOLS = [
     {"name": "get_forecast", "description": "Weather forecast for a city", "server": "sky"},
@@ -37,42 +33,30 @@ def tools(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = importlib.util.find_spec
-
-    def found(wanted: str, package: str | None = None) -> ModuleSpec | None:
-        return None if wanted == "onnxruntime" else find(wanted, package)
-
-    monkeypatch.setattr(importlib.util, "find_spec", found)
-
-
 @pytest.mark.parametrize(("semantic", "mode"), [("static", "hybrid"), ("off", "lexical")])
 def test_the_answer_says_what_was_applied(tools: Path, terminal: Terminal, semantic: str, mode: str) -> None:
     done = terminal.run("search", "weather forecast", "--tools", str(tools), "--semantic", semantic, "--json")
     assert json.loads(done.out)["retrieval"] == mode
 
 
-@pytest.mark.usefixtures("bare")
-@pytest.mark.parametrize("command", [["search", "weather"], ["eval"]])
-def test_without_the_extra_the_encoder_is_refused_in_one_sentence(
-    tools: Path, terminal: Terminal, command: list[str]
+@pytest.mark.parametrize("command", [["search", "weather"], ["doctor"], ["config", "show"]])
+def test_a_configuration_with_a_value_that_is_gone_is_told_what_to_use(
+    home: Path, terminal: Terminal, command: list[str]
 ) -> None:
-    done = terminal.run(*command, "--tools", str(tools), "--semantic", "onnx")
+    (home / "project" / "toolcrib.yaml").write_text("tools: {tool_search: {semantic: onnx}}\n")
+    done = terminal.run(*command)
     assert done.code == 2
-    assert "needs onnxruntime, not installed here: `pip install 'toolcrib[onnx]'`" in done.err
+    assert done.err.endswith("toolcrib.yaml: `tools.tool_search.semantic`: `onnx` is no longer there: use `static`.\n")
     assert len(done.err.splitlines()) == 1
 
 
-@pytest.mark.usefixtures("bare")
-def test_doctor_names_the_missing_extra_and_the_next_step(tools: Path, home: Path, terminal: Terminal) -> None:
-    (home / "project" / "toolcrib.yaml").write_text("tools: {tool_search: {semantic: onnx}}\n")
-    done = terminal.run("doctor", "--json")
-    report = json.loads(done.out)
-    (check,) = [check for check in report["checks"] if check["section"] == "retrieval"]
-    assert (done.code, check["state"], report["retrieval"]) == (1, "wrong", "hybrid")
-    assert "needs onnxruntime" in check["text"]
-    assert "semantic: static" in check["action"]
+def test_a_variable_with_a_value_that_is_gone_is_named(
+    tools: Path, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLCRIB_TOOLS__TOOL_SEARCH__SEMANTIC", "onnx")
+    done = terminal.run("search", "weather", "--tools", str(tools))
+    assert done.code == 2
+    assert "TOOLCRIB_TOOLS__TOOL_SEARCH__SEMANTIC: `tools.tool_search.semantic`: `onnx` is no longer there" in done.err
 
 
 @pytest.fixture
@@ -109,16 +93,6 @@ def test_an_evaluation_searches_as_its_configuration_says_unless_the_command_lin
     configured: Configured, terminal: Terminal, search: dict[str, object], options: list[str], mode: str
 ) -> None:
     assert terminal.run(*configured(search), *options).json["retrieval"] == mode
-
-
-@pytest.mark.usefixtures("bare")
-def test_an_evaluation_with_an_encoder_that_is_missing_is_refused_unless_the_command_line_wants_another(
-    configured: Configured, terminal: Terminal
-) -> None:
-    asked = configured({"semantic": "onnx"})
-    refused = terminal.run(*asked)
-    assert (refused.code, "needs onnxruntime" in refused.err) == (2, True)
-    assert terminal.run(*asked, "--semantic", "static").json["retrieval"] == "hybrid"
 
 
 @pytest.mark.requirement("X25", "S24")
@@ -161,24 +135,12 @@ def test_an_evaluation_of_a_file_of_tools_goes_by_no_configuration(
     assert terminal.run("eval", "--tools", str(tools), "--json").json["retrieval"] == "hybrid"
 
 
-@installed
-@pytest.mark.slow
-def test_the_real_encoder_answers_and_keeps_its_vectors(tools: Path, home: Path, terminal: Terminal) -> None:
-    asked = ("search", "do I need an umbrella", "--tools", str(tools), "--semantic", "onnx", "--json", "--explain")
-    body = json.loads(terminal.run(*asked).out)
-    assert body["retrieval"] == "hybrid+onnx"
+def test_a_search_keeps_what_it_read_of_tools(tools: Path, home: Path, terminal: Terminal) -> None:
+    body = json.loads(terminal.run("search", "do I need an umbrella", "--tools", str(tools), "--json").out)
     assert body["matches"][0]["name"].endswith("get_forecast")
-    assert body["matches"][0]["evidence"]["encoder"] > 0.05
     gc.collect()  # a process that ends does as much
     kept = {path.name.split("-")[0]: path.stat().st_size for path in (home / "cache" / "toolcrib").iterdir()}
-    assert kept == {"minilm": 3 * 404, "reader": 3 * 276}
-
-
-@installed
-def test_doctor_says_that_every_tool_has_its_vector(tools: Path, home: Path, terminal: Terminal) -> None:
-    (home / "project" / "toolcrib.yaml").write_text("tools: {tool_search: {semantic: onnx}}\n")
-    report = json.loads(terminal.run("doctor", "--json").out)
-    assert report["retrieval"] == "hybrid+onnx"
+    assert kept == {"reader": 3 * 276}
 
 
 @pytest.mark.requirement("X25")

@@ -227,6 +227,8 @@ def messy(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with files that somebody broke, and a project full of them."""
     for name in ("TOOLCRIB_AGENT__MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(name, raising=False)
+    # What was read of tools is kept, whatever goes wrong afterwards.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home.parent / "cache"))
     for name, text in FILES.items():
         (home / "project" / name).write_bytes(text.encode("utf-8", "surrogateescape"))
     (home / "project" / "tokens.json").chmod(0o600)

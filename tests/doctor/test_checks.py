@@ -30,7 +30,6 @@ from toolcrib.intake.admission import HeldBack
 from toolcrib.intake.findings import Finding
 from toolcrib.intake.pins import Drift
 from toolcrib.limits import CLIENT_NAME_MAX_CHARS, CLIENT_TOOLS_MAX, DOCTOR_ITEMS
-from toolcrib.retrieval.encoder_fill import FillState
 
 
 def decision(**changes: Any) -> GateDecision:
@@ -131,21 +130,6 @@ def test_retrieval_is_what_is_applied_not_what_is_configured() -> None:
     check = check_retrieval(configured="hybrid", unavailable="the file is damaged.")
     assert check.state == "wrong"
     assert "lexical although hybrid is configured: the file is damaged." in check.text
-
-
-@pytest.mark.parametrize(
-    ("state", "verdict", "said"),
-    [
-        (FillState(loaded=True, done=9, wanted=9), "ok", "a vector of every tool"),
-        (FillState(loaded=True, done=1_500, wanted=9_000), "note", "1,500 of 9,000 vectors are made"),
-        (FillState(failure="the weights are damaged."), "wrong", "the static table alone, not `semantic: onnx`: the"),
-    ],
-)
-def test_of_a_sentence_encoder_it_says_how_far_it_is(state: FillState, verdict: str, said: str) -> None:
-    check = check_retrieval(configured="hybrid", unavailable=None, encoder=state)
-    assert check.state == verdict
-    assert said in check.text
-    assert bool(check.action) == (verdict != "ok")
 
 
 def test_a_reranker_that_does_not_answer_is_wrong_and_one_that_does_names_its_host() -> None:

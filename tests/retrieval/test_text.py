@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.retrieval.text import family, normal_name, query_terms, terms
+from toolcrib.retrieval.text import family, in_words, normal_name, query_terms, terms
 
 
 @pytest.mark.requirement("X1")
@@ -26,6 +26,19 @@ from toolcrib.retrieval.text import family, normal_name, query_terms, terms
 )
 def test_texts_come_apart_into_terms(text: str, expected: list[str]):
     assert terms(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("create_issue", "create issue"),
+        ("createIssue", "create Issue"),
+        ("HTTPServer.get", "HTTP Server get"),
+        ("", ""),
+    ],
+)
+def test_a_name_is_read_as_words(name: str, words: str):
+    assert in_words(name) == words
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Texts as the numbers that the sentence encoder was trained on."""
+"""Texts as the numbers that the reader of sentences was trained on."""
 
 import gzip
 from pathlib import Path

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from toolcrib.settings import SemanticTier, Settings, ToolSearchSettings
 
 Retrieval = Literal["lexical", "hybrid"]
-Other = Literal["lexical", "hybrid", "onnx"]
-_TIERS: "dict[Other, SemanticTier]" = {"lexical": "off", "hybrid": "static", "onnx": "onnx"}
+_TIERS: "dict[Retrieval, SemanticTier]" = {"lexical": "off", "hybrid": "static"}
 
 
 def evaluate(
@@ -43,13 +42,11 @@ def evaluate(
         Retrieval | None, typer.Option(help="How to search; else as configured, `hybrid` with --tools.")
     ] = None,
     semantic: Annotated[
-        Literal["static", "onnx", "off"] | None,
-        typer.Option(
-            help="What meaning comes from, `onnx` needs the extra; else as configured, `static` with --tools."
-        ),
+        Literal["static", "off"] | None,
+        typer.Option(help="What meaning comes from; else as configured, `static` with --tools."),
     ] = None,
     compare: Annotated[
-        Other | None,
+        Retrieval | None,
         typer.Option(help="Another way of searching, on the same queries; `hybrid` is with `static`, no reranker."),
     ] = None,
     min_recall1: Annotated[
@@ -122,7 +119,7 @@ class _Wish:
 
     def flags(self) -> "Mapping[str, Json]":
         """What counts above the configuration."""
-        meant = "hybrid" if self.semantic in {"static", "onnx"} else None
+        meant = "hybrid" if self.semantic == "static" else None
         given = {"retrieval": self.retrieval or meant, "semantic": self.semantic}
         return {f"tools.tool_search.{key}": value for key, value in given.items() if value}
 
@@ -216,7 +213,7 @@ def _run(catalog: _Catalog, search: "ToolSearchSettings", *, weighed: bool = Fal
     from toolcrib.retrieval.factory import RerankedRetriever, build_retriever, endpoint_of, semantic_tier
 
     retriever = build_retriever(search, clock=time.monotonic, environ=os.environ)
-    mode = {"off": "lexical", "static": "hybrid", "onnx": "hybrid+onnx"}[semantic_tier(search)]
+    mode = "lexical" if semantic_tier(search) == "off" else "hybrid"
     # Measured is the whole tier: a figure of half of it would be of no use.
     if isinstance(retriever, RerankedRetriever):
         _prepare(retriever.reranker, catalog, endpoint_of(search, os.environ).host)

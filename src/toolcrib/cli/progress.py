@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolcrib.retrieval.base import Retriever
-    from toolcrib.retrieval.encoder_fill import FillState
+    from toolcrib.retrieval.filling import FillState
 
 
 _NAMED = 3
@@ -43,22 +43,14 @@ def waited_for(names: Sequence[str]) -> str:
 
 
 def wait_for_vectors(retriever: "Retriever", *, seconds: float = float("inf")) -> None:
-    """Waits until every tool of the indexes has its vectors, or as long as given, with a bar on standard error.
-
-    Raises `ConfigError` if the encoder cannot be used: what was asked for must not turn into something else.
-    """
-    from toolcrib.errors import ConfigError
-    from toolcrib.retrieval.factory import encoder_fill, fills_of
+    """Waits until every tool of the indexes has its vectors, or as long as given, with a bar on standard error."""
+    from toolcrib.retrieval.factory import fills_of
 
     ends = time.monotonic() + seconds
-    encoder = encoder_fill(retriever)
     for fill in fills_of(retriever):
-        if fill.state.settled and fill is not encoder:
-            continue
-        with vector_bar("encoding tools" if fill is encoder else "reading tools") as heard:
-            state = fill.wait(max(0.0, ends - time.monotonic()), heard)
-        if state.failure is not None and fill is encoder:
-            raise ConfigError(f"`semantic: onnx` cannot be had: {state.failure.rstrip('.')}.")
+        if not fill.state.settled:
+            with vector_bar("reading tools") as heard:
+                fill.wait(max(0.0, ends - time.monotonic()), heard)
 
 
 @contextmanager

@@ -23,9 +23,7 @@ def search(
     ] = None,
     limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=50, help="Hits at most.")] = None,
     retrieval: Annotated[Literal["lexical", "hybrid"] | None, typer.Option(help="How to search.")] = None,
-    semantic: Annotated[
-        Literal["static", "onnx", "off"] | None, typer.Option(help="What meaning comes from; `onnx` needs the extra.")
-    ] = None,
+    semantic: Annotated[Literal["static", "off"] | None, typer.Option(help="What meaning comes from.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show what each field gave to each score.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -36,7 +34,7 @@ def search(
     from toolcrib.cli.cribs import open_crib, use_crib
     from toolcrib.cli.progress import wait_for_vectors
     from toolcrib.explaining import explain_search
-    from toolcrib.limits import ENCODER_SEARCH_WAIT_S
+    from toolcrib.limits import FILL_SEARCH_WAIT_S
 
     flags: dict[str, Json] = {"tools.tool_search.enabled": "on"}
     if retrieval:
@@ -47,7 +45,7 @@ def search(
     async def look(crib: "Crib") -> "Explained":
         session = crib.session()
         # A short-lived process has no background: it waits a while, and the answer says how far it came.
-        wait_for_vectors(crib.discovery.prepare(session.catalog), seconds=ENCODER_SEARCH_WAIT_S)
+        wait_for_vectors(crib.discovery.prepare(session.catalog), seconds=FILL_SEARCH_WAIT_S)
         return explain_search(crib, session, query, limit=limit, explain=explain)
 
     found = use_crib(open_crib(tools=tools, config=config, flags=flags), look)

@@ -21,7 +21,6 @@ from toolcrib.intake.admission import HeldBack, tell
 from toolcrib.intake.findings import Finding
 from toolcrib.intake.pins import Drift
 from toolcrib.limits import CLIENT_NAME_MAX_CHARS, CLIENT_TOOLS_MAX, DOCTOR_ITEMS
-from toolcrib.retrieval.encoder_fill import FillState
 from toolcrib.settings import PinMode, ScreeningMode
 
 Section = Literal[
@@ -262,10 +261,8 @@ def _why(decision: GateDecision) -> str:
     return reasons[decision.reason]
 
 
-def check_retrieval(*, configured: str, unavailable: str | None, encoder: FillState | None = None) -> Check:
-    """How searches are really done; `encoder` is how far the sentence encoder is, where one is configured."""
-    if encoder is not None and unavailable is None:
-        return _check_encoder(encoder)
+def check_retrieval(*, configured: str, unavailable: str | None) -> Check:
+    """How searches are really done."""
     if unavailable is None:
         return Check(section="retrieval", state="ok", text=f"Searches are {configured}, as configured.")
     return Check(
@@ -279,26 +276,6 @@ def check_retrieval(*, configured: str, unavailable: str | None, encoder: FillSt
 def check_kernel(*, account: str) -> Check:
     """Whether the compiled kernel is in use: worth knowing, and no fault where it is not."""
     return Check(section="kernel", state="ok", text=f"{account[0].upper()}{account[1:]}.")
-
-
-def _check_encoder(state: FillState) -> Check:
-    if state.failure is not None:
-        return Check(
-            section="retrieval",
-            state="wrong",
-            text=f"Searches are hybrid with the static table alone, not `semantic: onnx`: {state.failure.rstrip('.')}.",
-            action="install the extra anew (`pip install --force-reinstall 'toolcrib[onnx]'`), or set "
-            "`tools.tool_search.semantic: static`",
-        )
-    text = "Searches are hybrid with the sentence encoder, as configured"
-    if state.settled:
-        return Check(section="retrieval", state="ok", text=f"{text}; it has a vector of every tool.")
-    return Check(
-        section="retrieval",
-        state="note",
-        text=f"{text}; {state.done:,} of {state.wanted:,} vectors are made, the static table answers for the rest.",
-        action="nothing to do: they are made in the background and kept",
-    )
 
 
 def check_reranker(*, host: str, failure: str | None, dimensions: int) -> Check:

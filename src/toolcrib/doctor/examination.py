@@ -32,17 +32,8 @@ from toolcrib.execution.approval import ApprovalPolicy
 from toolcrib.gateway.profiles import Principal, Profiles, open_session
 from toolcrib.gateway.run import DEFAULT_CONFIG
 from toolcrib.kernel import account
-from toolcrib.limits import AUDIT_CLOSE_S, DOCTOR_ENDPOINT_S, DOCTOR_START_S, ENCODER_SEARCH_WAIT_S
-from toolcrib.retrieval.encoder_fill import FillState
-from toolcrib.retrieval.factory import (
-    encoder_fill,
-    endpoint_of,
-    open_embedder,
-    open_encoded,
-    open_static,
-    semantic_tier,
-)
-from toolcrib.retrieval.hybrid import HybridRetriever
+from toolcrib.limits import AUDIT_CLOSE_S, DOCTOR_ENDPOINT_S, DOCTOR_START_S
+from toolcrib.retrieval.factory import endpoint_of, open_embedder, open_static, semantic_tier
 from toolcrib.retrieval.reranker import EmbeddingFailed
 from toolcrib.settings import Settings
 from toolcrib.sources.base import Settling, Source
@@ -92,7 +83,7 @@ async def examine(
     """The check-up of one configuration, and of the clients if they are given. Raises `ConfigError`."""
     settings = loaded.settings
     tier = semantic_tier(settings.tools.tool_search)
-    retriever = open_encoded(environ) if tier == "onnx" else open_static(environ)
+    retriever = open_static(environ)
     lock = lock_file(path, settings) if path else None
     crib = Crib(
         *open_sources(settings),
@@ -116,7 +107,6 @@ async def examine(
         tools = [tool for offer in crib.offers for tool in offer.toolset.tools]
         if tier != "off":
             _apply(crib)
-        encoder = await asyncio.to_thread(_encoder_state, retriever)
     finally:
         with suppress(TimeoutError, ToolcribError):
             async with asyncio.timeout(AUDIT_CLOSE_S):
@@ -127,7 +117,7 @@ async def examine(
         *check_servers(servers),
         *check_gate(views),
         *(check_approvals(_policies(crib, profiles), tools) if not any(server.error for server in servers) else ()),
-        check_retrieval(configured=configured, unavailable=retriever.unavailable, encoder=encoder),
+        check_retrieval(configured=configured, unavailable=retriever.unavailable),
         *(await asyncio.to_thread(_ask_reranker, settings, environ)),
         check_kernel(account=account()),
         *(check_pins(settings.pins, lock=lock, drifts=drifts) if servers else ()),
@@ -145,7 +135,7 @@ async def examine(
         "findings": {name: [finding.as_json() for finding in found] for name, found in findings.items() if found},
         "skipped": [{"toolset": item.toolset, "name": item.name, "reason": item.reason} for item in skipped],
     }
-    applied = "lexical" if retriever.unavailable else _applied(configured, encoder)
+    applied = "lexical" if retriever.unavailable else configured
     return Diagnosis(checks=checks, servers=servers, views=views, retrieval=applied, intake=intake)
 
 
@@ -222,23 +212,6 @@ def _policies(crib: Crib, profiles: Profiles) -> Iterator[ApprovalPolicy]:
 def _apply(crib: Crib) -> None:
     """One search over everything: only then is it known whether the model can be read."""
     crib.session().search("check")
-
-
-def _encoder_state(retriever: HybridRetriever) -> FillState | None:
-    """How far the sentence encoder comes within a while; what it makes is kept for the next start."""
-    fill = encoder_fill(retriever)
-    if fill is None:
-        return None
-    state = fill.wait(ENCODER_SEARCH_WAIT_S)
-    fill.close()
-    return state
-
-
-def _applied(configured: str, encoder: FillState | None) -> str:
-    """What searches are really done with, in the words of a ranking's mode."""
-    if encoder is None or encoder.failure is not None or not encoder.loaded:
-        return configured
-    return "hybrid+onnx" if encoder.settled else f"hybrid+onnx ({encoder.done} of {encoder.wanted} tools)"
 
 
 def _ask_reranker(settings: Settings, environ: Mapping[str, str]) -> Sequence[Check]:

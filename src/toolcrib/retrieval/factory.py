@@ -12,21 +12,16 @@ from threading import Thread
 from toolcrib.errors import ConfigError
 from toolcrib.retrieval.base import Document, Index, Retriever
 from toolcrib.retrieval.embedding_http import EmbeddingEndpoint, HttpEmbedder
-from toolcrib.retrieval.encoded import EncodedRetriever
-from toolcrib.retrieval.encoder import DIMENSIONS, MARK, NEXT_STEP, missing_packages
-from toolcrib.retrieval.encoder_fill import VectorFill
+from toolcrib.retrieval.filling import VectorFill
 from toolcrib.retrieval.hybrid import HybridRetriever
 from toolcrib.retrieval.lexical import LexicalRetriever
 from toolcrib.retrieval.reranker import RerankedIndex, Reranker, RerankerSettings
 from toolcrib.retrieval.semantic import StaticModel
-from toolcrib.retrieval.vector_file import VectorFile, cache_directory
+from toolcrib.retrieval.vector_file import cache_directory
 from toolcrib.settings import SemanticTier, ToolSearchSettings
 
 KEY_VARIABLE = "TOOLCRIB_EMBED_API_KEY"
 """The endpoint's key comes from the environment and from nowhere else (S24)."""
-
-VECTOR_FILE = f"{MARK}.vectors"
-"""In the user's cache directory; may be deleted at any time."""
 
 PREPARE_BUDGET_S = 30.0
 """Seconds that one batch of tool vectors may take; nobody waits for it."""
@@ -58,8 +53,8 @@ class RerankedRetriever:
 def build_retriever(
     settings: ToolSearchSettings, *, clock: Callable[[], float], environ: Mapping[str, str]
 ) -> Retriever:
-    """The retriever of the settings. Raises `ConfigError` for an extra that is not installed or no address."""
-    inner = _inner(settings, environ)
+    """The retriever of the settings. Raises `ConfigError` if the endpoint of the reranker is no address."""
+    inner = LexicalRetriever() if semantic_tier(settings) == "off" else open_static(environ)
     if not settings.reranker.enabled:
         return inner
     embedder = open_embedder(endpoint_of(settings, environ))
@@ -69,28 +64,9 @@ def build_retriever(
     return RerankedRetriever(inner, reranker)
 
 
-def _inner(settings: ToolSearchSettings, environ: Mapping[str, str]) -> Retriever:
-    tier = semantic_tier(settings)
-    if tier == "off":
-        return LexicalRetriever()
-    if tier == "static":
-        return open_static(environ)
-    require_encoder()
-    return open_encoded(environ)
-
-
 def semantic_tier(settings: ToolSearchSettings) -> SemanticTier:
     """What meaning really comes from: `retrieval: lexical` switches it off, whatever the model."""
     return "off" if settings.retrieval == "lexical" else settings.semantic
-
-
-def require_encoder() -> None:
-    """Raises `ConfigError` if the extra `onnx` is not installed: whoever asks for it must not get something else."""
-    lacking = missing_packages()
-    if lacking:
-        raise ConfigError(
-            f"`tools.tool_search.semantic: onnx` needs {' and '.join(lacking)}, not installed here: {NEXT_STEP}."
-        )
 
 
 def open_static(environ: Mapping[str, str]) -> HybridRetriever:
@@ -98,23 +74,10 @@ def open_static(environ: Mapping[str, str]) -> HybridRetriever:
     return HybridRetriever(load=partial(StaticModel.load, kept=cache_directory(environ)))
 
 
-def open_encoded(environ: Mapping[str, str]) -> EncodedRetriever:
-    """The retriever with the sentence encoder, its vectors kept in the user's cache."""
-    kept = cache_directory(environ)
-    file = VectorFile(kept / VECTOR_FILE, dimensions=DIMENSIONS) if kept is not None else None
-    return EncodedRetriever(VectorFill(file=file), load=partial(StaticModel.load, kept=kept))
-
-
 def fills_of(retriever: Retriever) -> Sequence[VectorFill]:
     """The vectors that are made in the background for the indexes of a retriever."""
     inner = retriever.inner if isinstance(retriever, RerankedRetriever) else retriever
     return inner.fills if isinstance(inner, HybridRetriever) else ()
-
-
-def encoder_fill(retriever: Retriever) -> VectorFill | None:
-    """The vectors that a retriever's encoder makes in the background; `None` if it has no encoder."""
-    inner = retriever.inner if isinstance(retriever, RerankedRetriever) else retriever
-    return inner.fill if isinstance(inner, EncodedRetriever) else None
 
 
 def endpoint_of(settings: ToolSearchSettings, environ: Mapping[str, str]) -> EmbeddingEndpoint:

@@ -21,7 +21,7 @@ from toolcrib.retrieval.base import Document, Hit, Ranking
 from toolcrib.retrieval.clauses import clause_part, clauses, looked_at
 from toolcrib.retrieval.cohort import Cohort
 from toolcrib.retrieval.confidence import Calibration, Signals
-from toolcrib.retrieval.encoder_fill import VectorFill
+from toolcrib.retrieval.filling import VectorFill
 from toolcrib.retrieval.fusion import FusionWeights, fuse
 from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever, Match, lift_named
 from toolcrib.retrieval.selection import Scored, best_of, best_rows, select
@@ -42,20 +42,7 @@ class Vectors(Protocol):
         ...
 
     def some(self, texts: Sequence[str], rows: Places) -> list[Floats]:
-        """Nearness of some documents to each text, by the model that answers fastest: for the clauses of a query."""
-        ...
-
-
-@runtime_checkable
-class Growing(Protocol):
-    """Vectors of a second model that come while the index is in use."""
-
-    def applied(self, query: str) -> tuple[int, int]:
-        """For how many of the documents it answers this query by now, and for how many it should."""
-        ...
-
-    def encoded(self, query: str) -> Floats:
-        """Its own part in each nearness."""
+        """Nearness of some documents to each text, by their words alone: for the clauses of a query."""
         ...
 
 
@@ -81,34 +68,6 @@ class SemanticModel(Protocol):
         ...
 
 
-class Yardstick(Protocol):
-    """What tools elsewhere can do, by the model of an index."""
-
-    def nearness(self, query: str, *, by_words: bool) -> float:
-        """How near abilities at large are to a query; if need be by the words of tools alone."""
-        ...
-
-
-@runtime_checkable
-class Bilingual(Protocol):
-    """A model that knows English words for foreign ones."""
-
-    def english(self, text: str) -> Sequence[str]:
-        """English words for a query in another language; none for an English one."""
-        ...
-
-
-def _translator(model: SemanticModel) -> Callable[[str], Sequence[str]] | None:
-    if isinstance(model, StaticModel):
-        return model.vocabulary.english
-    return model.english if isinstance(model, Bilingual) else None
-
-
-def static_yardstick(model: SemanticModel) -> Yardstick | None:
-    """The centres that belong to the static table; none for any other model."""
-    return Cohort.load(model) if isinstance(model, StaticModel) else None
-
-
 class HybridRetriever:
     """Builds hybrid indexes; reads the model when the first index is built."""
 
@@ -121,7 +80,6 @@ class HybridRetriever:
         "_lock",
         "_model",
         "_weights",
-        "_yardstick",
         "unavailable",
     )
 
@@ -132,15 +90,13 @@ class HybridRetriever:
         load: Callable[[], SemanticModel] = StaticModel.load,
         weights: FusionWeights | None = None,
         calibration: Calibration | None = None,
-        yardstick: Callable[[SemanticModel], Yardstick | None] = static_yardstick,
     ) -> None:
         self._lexical = lexical if lexical is not None else LexicalRetriever()
         self._load = load
         self._weights = weights if weights is not None else FusionWeights()
         self._calibration = calibration if calibration is not None else Calibration()
         self._model: SemanticModel | None = None
-        self._yardstick = yardstick
-        self._cohort: Yardstick | None = None
+        self._cohort: Cohort | None = None
         self._base: tuple[tuple[Document, ...], Vectors] | None = None
         self._lock = Lock()
         self.unavailable: str | None = None
@@ -164,7 +120,7 @@ class HybridRetriever:
                 weights=self._weights,
                 calibration=self._calibration,
                 cohort=self._cohort,
-                english=_translator(model),
+                english=model.vocabulary.english if isinstance(model, StaticModel) else None,
             )
 
     @property
@@ -182,7 +138,7 @@ class HybridRetriever:
         if self._model is None and self.unavailable is None:
             try:
                 self._model = self._load()
-                self._cohort = self._yardstick(self._model)
+                self._cohort = Cohort.load(self._model) if isinstance(self._model, StaticModel) else None
             except ModelUnavailable as error:
                 self.unavailable = str(error)
         return self._model
@@ -198,7 +154,6 @@ class HybridIndex:
         "_calibration",
         "_cohort",
         "_english",
-        "_growing",
         "_lexical",
         "_read",
         "_weights",
@@ -212,7 +167,7 @@ class HybridIndex:
         added: Vectors | None,
         weights: FusionWeights,
         calibration: Calibration,
-        cohort: Yardstick | None,
+        cohort: Cohort | None,
         english: Callable[[str], Sequence[str]] | None,
     ) -> None:
         self._english = english
@@ -220,7 +175,6 @@ class HybridIndex:
         self._lexical = lexical
         self._base = base
         self._added = added
-        self._growing = tuple(part for part in (base, added) if isinstance(part, Growing))
         self._read = tuple(part for part in (base, added) if isinstance(part, Reading))
         self._weights = weights
         self._alone = weights.by_words()
@@ -329,8 +283,6 @@ class HybridIndex:
 
     def _mode(self, query: str) -> str:
         """What this search was done with."""
-        if self._growing:
-            return _describe([part.applied(query) for part in self._growing])
         unread = sum(part.unread for part in self._read)
         return f"hybrid ({len(self) - unread} of {len(self)} tools read)" if unread else "hybrid"
 
@@ -348,9 +300,6 @@ class HybridIndex:
         stages = {"clauses": np.zeros_like(meaning)}
         rows, part = self._clause_part(query, fuse(match.scores, meaning, self._weights_of(query)))
         stages["clauses"][rows] = part
-        if self._growing:
-            encoded = np.concatenate([segment.encoded(query) for segment in self._growing])
-            stages["encoder"] = encoded * np.float32(self._weights.meaning)
         documents = (*self._lexical.documents.base, *self._lexical.documents.added)
         return {
             name: {documents[int(row)].key: float(values[row]) for row in np.flatnonzero(values)}
@@ -366,12 +315,3 @@ class HybridIndex:
         evidence |= {name: round(values.get(document.key, 0.0), 4) for name, values in stages.items()}
         evidence["meaning"] = round(score - sum(evidence.values()), 4)
         return {name: value for name, value in evidence.items() if value or name == "meaning"}
-
-
-def _describe(applied: Sequence[tuple[int, int]]) -> str:
-    there, wanted = (sum(counts) for counts in zip(*applied, strict=True))
-    if not wanted:
-        return "hybrid"
-    if there == wanted:
-        return "hybrid+onnx"
-    return f"hybrid+onnx ({there} of {wanted} tools)" if there else "hybrid (encoder not ready)"

@@ -35,10 +35,10 @@ from toolcrib.limits import (
     SEMANTIC_REFINED_DOCUMENTS,
 )
 from toolcrib.retrieval.base import Document
-from toolcrib.retrieval.encoder import in_words
-from toolcrib.retrieval.encoder_fill import VectorFill
+from toolcrib.retrieval.filling import VectorFill
 from toolcrib.retrieval.products import CodedVectors
 from toolcrib.retrieval.sentences import SentenceReader
+from toolcrib.retrieval.text import in_words
 from toolcrib.retrieval.vector_file import VectorFile
 from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Codes, Floats, read_arrays, unit, whole
 from toolcrib.retrieval.vocabulary import Bridge, Vocabulary

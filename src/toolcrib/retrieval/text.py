@@ -25,6 +25,7 @@ _SEPARATORS = bytes(code for code in range(128) if not chr(code).isalnum())
 _ASCII = bytes(range(128))
 _BLANKED = bytes(0x20 if code in _SEPARATORS and code not in BORDER else code for code in range(256))
 _LOWERED = bytes(range(256)).lower()
+_JOINTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-./:]+")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+|[a-z]+|[0-9]+")
 # Scripts written without spaces between words, and Hangul, whose particles stick to the word.
 _DENSE = re.compile(
@@ -106,6 +107,11 @@ def normal_name(name: str) -> str:
     """A name without case, separators and diacritics: what two spellings of one name share."""
     plain = name if name.isascii() else fold_marks(name)
     return "".join(_RUNS.findall(plain)).lower()
+
+
+def in_words(name: str) -> str:
+    """A name as words to be read: `createIssue` and `create_issue` are `create Issue` and `create issue`."""
+    return " ".join(_JOINTS.sub(" ", name).split())
 
 
 def family(term: str) -> str:

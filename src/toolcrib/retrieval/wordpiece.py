@@ -1,4 +1,4 @@
-"""Cuts a text into the pieces that the sentence encoder was trained on, as the numbers of those pieces.
+"""Cuts a text into the pieces that the reader of sentences was trained on, as the numbers of those pieces.
 
 The rules are those of uncased BERT: control characters go, every character of Chinese writing and every punctuation
 mark is a word of its own, case and accents are folded, and a word becomes the longest pieces that are known. Written
@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from toolcrib.errors import ModelUnavailable
-from toolcrib.limits import ENCODER_WORDS_CACHED
+from toolcrib.limits import READER_WORDS_CACHED
 
 PIECES_FILE = Path(__file__).parent / "model" / "wordpieces.txt.gz"
 _WORD_MAX_CHARS = 100
@@ -36,7 +36,7 @@ class WordPieces:
             self._start, self._end, self._unknown = (self._numbers[name] for name in ("[CLS]", "[SEP]", "[UNK]"))
         except KeyError as error:
             raise ModelUnavailable(f"the list of word pieces lacks {error}") from None
-        self._cut = lru_cache(ENCODER_WORDS_CACHED)(self._cut_word)
+        self._cut = lru_cache(READER_WORDS_CACHED)(self._cut_word)
 
     @classmethod
     def load(cls, path: Path = PIECES_FILE) -> "WordPieces":

@@ -1,6 +1,6 @@
-"""Makes the vectors of tools in the background, and says how far it is.
+"""Fills in the vectors of tools in the background, and says how far it is.
 
-One thread reads the model and the file of vectors, encodes what is missing in small batches, and ends when nothing is
+One thread opens the reader and the file of vectors, reads what is missing in small batches, and ends when nothing is
 left; nobody waits for it. Until a vector is there the caller does without it. A fill may be told to make a few vectors
 at once, in the thread that asks. A failure is kept and reported once; it never raises into a search and is never
 silent.
@@ -12,37 +12,40 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice
 from threading import Condition, Thread
+from typing import Protocol
 from weakref import finalize
-
-import numpy as np
-from numpy.typing import NDArray
 
 from toolcrib.errors import ModelUnavailable
 from toolcrib.limits import (
-    ENCODER_BATCH_TEXTS,
-    ENCODER_KEPT_VECTORS,
-    ENCODER_QUERIES_CACHED,
-    ENCODER_SAVE_AT_ONCE,
-    ENCODER_SAVE_EVERY_S,
-    ENCODER_STOP_S,
+    FILL_BATCH_TEXTS,
+    FILL_KEPT_VECTORS,
+    FILL_SAVE_AT_ONCE,
+    FILL_SAVE_EVERY_S,
+    FILL_STOP_S,
 )
-from toolcrib.retrieval.encoder import Encoder, SentenceEncoder
 from toolcrib.retrieval.vector_file import DIGEST_BYTES, VectorFile
-from toolcrib.retrieval.vectors import whole
+from toolcrib.retrieval.vectors import Floats, whole
 
-Floats = NDArray[np.float32]
 logger = logging.getLogger("toolcrib")
+
+
+class Reader(Protocol):
+    """Turns one text into a vector."""
+
+    def embed(self, text: str) -> Floats:
+        """The vector of a text."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillState:
-    """How far the vectors are; what `doctor` and progress show."""
+    """How far the vectors are; what progress shows."""
 
     loaded: bool = False
-    """Whether the model is there and can encode queries."""
+    """Whether the reader is there."""
     done: int = 0
     wanted: int = 0
     failure: str | None = None
@@ -59,12 +62,12 @@ class VectorFill:
     def __init__(
         self,
         *,
-        load: Callable[[], Encoder] = SentenceEncoder.load,
+        load: Callable[[], Reader],
         file: VectorFile | None = None,
         clock: Callable[[], float] = time.monotonic,
-        most: int = ENCODER_KEPT_VECTORS,
+        most: int = FILL_KEPT_VECTORS,
         at_once: int = 0,
-        what: str = "the sentence encoder",
+        what: str = "the reader",
     ) -> None:
         self._load = load
         self._at_once = at_once
@@ -74,7 +77,7 @@ class VectorFill:
         self._file = file
         self._clock = clock
         self._most = most
-        self._encoder: Encoder | None = None
+        self._reader: Reader | None = None
         self._failure: str | None = None
         self._vectors: dict[bytes, bytes] = {}
         self._unsaved: dict[bytes, bytes] = {}
@@ -82,12 +85,11 @@ class VectorFill:
         # changes does not have the whole file written each time.
         finalize(self, _write, file, self._unsaved)
         self._wanted: dict[bytes, str] = {}
-        """What is still to be encoded, first asked first made."""
+        """What is still to be read, first asked first made."""
         self._asked = 0
         self._thread: Thread | None = None
         self._stopping = False
         self._changed = Condition()
-        self._encoded_query = lru_cache(ENCODER_QUERIES_CACHED)(self._encode_query)
         self.version = 0
         """Grows whenever a vector came."""
 
@@ -100,7 +102,7 @@ class VectorFill:
     def want(self, texts: Sequence[str]) -> tuple[bytes, ...]:
         """Asks for the vectors of these texts; the digests under which they will be found."""
         digests = tuple(map(text_digest, texts))
-        if self._at_once and self._encoder is None and self._failure is None:
+        if self._at_once and self._reader is None and self._failure is None:
             self._guarded(self._open)
         missing = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in self._vectors}
         if 0 < len(missing) <= self._at_once and self._failure is None:
@@ -117,17 +119,6 @@ class VectorFill:
     def vector(self, digest: bytes) -> bytes | None:
         """The vector of a text in whole numbers, if it is there."""
         return self._vectors.get(digest)
-
-    def query(self, text: str) -> Floats | None:
-        """The vector of a query; `None` while there is no model."""
-        if self._encoder is None or self._failure is not None:
-            return None
-        try:
-            return self._encoded_query(text)
-        # A fault of the runtime must not take search down; it is kept, and every later ranking says so.
-        except Exception as error:
-            self._fail(self._failed(error))
-            return None
 
     def wait(self, seconds: float, heard: Callable[[FillState], None] = lambda state: None) -> FillState:
         """Waits until everything is there, but no longer than this; `heard` is told of progress."""
@@ -149,13 +140,13 @@ class VectorFill:
             self._stopping = True
             thread = self._thread
         if thread is not None:
-            thread.join(ENCODER_STOP_S)
+            thread.join(FILL_STOP_S)
         self._save()
         atexit.unregister(self.close)
 
     def _state(self) -> FillState:
         return FillState(
-            loaded=self._encoder is not None,
+            loaded=self._reader is not None,
             done=self._asked - len(self._wanted),
             wanted=self._asked,
             failure=self._failure,
@@ -163,10 +154,10 @@ class VectorFill:
 
     def _start(self) -> None:
         busy = self._thread is not None
-        idle = self._encoder is not None and not self._wanted and len(self._unsaved) < ENCODER_SAVE_AT_ONCE
+        idle = self._reader is not None and not self._wanted and len(self._unsaved) < FILL_SAVE_AT_ONCE
         if not busy and not idle and not self._stopping and self._failure is None:
-            self._thread = Thread(target=self._work, daemon=True, name="toolcrib-encoder")
-            # A runtime that is torn down while it computes can bring the process down with it.
+            self._thread = Thread(target=self._work, daemon=True, name="toolcrib-reading")
+            # A library that is torn down while it computes can bring the process down with it.
             atexit.register(self.close)
             self._thread.start()
 
@@ -174,10 +165,10 @@ class VectorFill:
         self._guarded(self._fill)
 
     def _fill(self) -> None:
-        if self._encoder is None:
+        if self._reader is None:
             self._open()
         while not self._is_done():
-            self._encode_wanted()
+            self._read_wanted()
             self._save()
 
     def _guarded(self, work: Callable[[], None]) -> None:
@@ -186,7 +177,7 @@ class VectorFill:
             return
         except ModelUnavailable as error:
             reason = str(error)
-        # The runtime raises classes of its own; whatever it is, search goes on without it and says so.
+        # Whatever it is, search goes on without it and says so.
         except Exception as error:
             reason = self._failed(error)
         self._save()
@@ -197,7 +188,7 @@ class VectorFill:
 
     def _is_done(self) -> bool:
         with self._changed:
-            done = self._stopping or not (self._wanted or len(self._unsaved) >= ENCODER_SAVE_AT_ONCE)
+            done = self._stopping or not (self._wanted or len(self._unsaved) >= FILL_SAVE_AT_ONCE)
             if done:
                 # Decided under the lock: whoever wants more from now on starts a new thread.
                 self._ended()
@@ -210,12 +201,12 @@ class VectorFill:
 
     def _open(self) -> None:
         stored = self._file.read() if self._file is not None else {}
-        encoder = self._load()
+        reader = self._load()
         with self._changed:
             self._vectors.update(stored)
             for digest in stored.keys() & self._wanted.keys():
                 del self._wanted[digest]
-            self._encoder = encoder
+            self._reader = reader
             self.version += 1
             self._changed.notify_all()
 
@@ -225,7 +216,7 @@ class VectorFill:
         with self._changed:
             self.version += 1
 
-    def _encode_wanted(self) -> None:
+    def _read_wanted(self) -> None:
         saved_at = self._clock()
         while batch := self._next_batch():
             for digest, text in batch:
@@ -235,13 +226,13 @@ class VectorFill:
             with self._changed:
                 self.version += 1
                 self._changed.notify_all()
-            if self._clock() - saved_at >= ENCODER_SAVE_EVERY_S:
+            if self._clock() - saved_at >= FILL_SAVE_EVERY_S:
                 self._save()
                 saved_at = self._clock()
 
     def _next_batch(self) -> list[tuple[bytes, str]]:
         with self._changed:
-            return list(islice(self._wanted.items(), ENCODER_BATCH_TEXTS)) if not self._stopping else []
+            return list(islice(self._wanted.items(), FILL_BATCH_TEXTS)) if not self._stopping else []
 
     def _keep(self, digest: bytes, vector: bytes) -> None:
         with self._changed:
@@ -267,13 +258,10 @@ class VectorFill:
             self._ended()
             self._changed.notify_all()
 
-    def _encode_query(self, text: str) -> Floats:
-        return self._require().embed(text)
-
-    def _require(self) -> Encoder:
-        if self._encoder is None:
-            raise ModelUnavailable(f"{self._what} is not read yet")
-        return self._encoder
+    def _require(self) -> Reader:
+        if self._reader is None:
+            raise ModelUnavailable(f"{self._what} is not there yet")
+        return self._reader
 
 
 def _write(file: VectorFile | None, vectors: Mapping[bytes, bytes]) -> bool:

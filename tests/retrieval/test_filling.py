@@ -9,15 +9,29 @@ from weakref import ref
 
 import numpy as np
 import pytest
-from tests.retrieval.encoders import FakeEncoder
 
 from toolcrib.errors import ModelUnavailable
-from toolcrib.retrieval.encoder import DIMENSIONS, Encoder
-from toolcrib.retrieval.encoder_fill import FillState, VectorFill
+from toolcrib.retrieval.filling import FillState, Reader, VectorFill
 from toolcrib.retrieval.vector_file import VectorFile
 from toolcrib.retrieval.vectors import unit, whole
 
+DIMENSIONS = 64
 TEXTS = [f"tool {number}" for number in range(40)]
+
+
+class FakeReader:
+    """Counts what it was asked; `gate`, if given, holds texts with `held` in them back until it is set."""
+
+    def __init__(self, gate: threading.Event | None = None, held: str = "") -> None:
+        self.texts: list[str] = []
+        self._gate = gate
+        self._held = held
+
+    def embed(self, text: str) -> np.ndarray:
+        if self._gate is not None and self._held in text:
+            assert self._gate.wait(60)
+        self.texts.append(text)
+        return unit(np.random.default_rng(len(text)).normal(size=DIMENSIONS).astype(np.float32))
 
 
 @pytest.fixture
@@ -27,7 +41,7 @@ def file(tmp_path: Path) -> VectorFile:
 
 def test_asking_does_not_wait_and_the_vectors_come():
     gate = threading.Event()
-    fill = VectorFill(load=lambda: FakeEncoder(gate))
+    fill = VectorFill(load=lambda: FakeReader(gate))
     digests = fill.want(TEXTS)
     assert fill.vector(digests[0]) is None
     gate.set()
@@ -37,7 +51,7 @@ def test_asking_does_not_wait_and_the_vectors_come():
 
 
 def test_progress_is_told_and_only_grows():
-    fill = VectorFill(load=FakeEncoder)
+    fill = VectorFill(load=FakeReader)
     fill.want(TEXTS)
     heard: list[FillState] = []
     fill.wait(60, heard.append)
@@ -47,40 +61,40 @@ def test_progress_is_told_and_only_grows():
 
 def test_waiting_ends_when_its_time_is_over():
     gate = threading.Event()
-    fill = VectorFill(load=lambda: FakeEncoder(gate))
+    fill = VectorFill(load=lambda: FakeReader(gate))
     fill.want(TEXTS)
     assert not fill.wait(0.05).settled
     gate.set()
     assert fill.wait(60).settled
 
 
-def test_a_text_is_encoded_once_however_often_it_is_wanted(file: VectorFile):
-    encoder = FakeEncoder()
-    fill = VectorFill(load=lambda: encoder, file=file)
+def test_a_text_is_read_once_however_often_it_is_wanted(file: VectorFile):
+    reader = FakeReader()
+    fill = VectorFill(load=lambda: reader, file=file)
     fill.want([*TEXTS, *TEXTS])
     fill.wait(60)
     fill.want(TEXTS)
     fill.wait(60)
-    assert sorted(encoder.texts) == sorted(TEXTS)
+    assert sorted(reader.texts) == sorted(TEXTS)
 
 
 def test_what_was_made_is_there_at_the_next_start(file: VectorFile):
-    first = VectorFill(load=FakeEncoder, file=file)
+    first = VectorFill(load=FakeReader, file=file)
     digests = first.want(TEXTS)
     first.wait(60)
     first.close()
-    encoder = FakeEncoder()
-    second = VectorFill(load=lambda: encoder, file=file)
+    reader = FakeReader()
+    second = VectorFill(load=lambda: reader, file=file)
     second.want([*TEXTS, "one more"])
     second.wait(60)
-    assert encoder.texts == ["one more"]
+    assert reader.texts == ["one more"]
     assert second.vector(digests[0]) == first.vector(digests[0])
 
 
 def test_closing_ends_the_work_and_keeps_what_was_made(file: VectorFile):
     started, gate = threading.Event(), threading.Event()
 
-    class Slow(FakeEncoder):
+    class Slow(FakeReader):
         def embed(self, text: str) -> np.ndarray:
             started.set()
             assert gate.wait(60)
@@ -102,7 +116,7 @@ def test_closing_ends_the_work_and_keeps_what_was_made(file: VectorFile):
 
 def test_a_file_that_cannot_be_written_is_reported_and_search_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     (tmp_path / "taken").write_text("a file where a directory should be")
-    fill = VectorFill(load=FakeEncoder, file=VectorFile(tmp_path / "taken" / "x", dimensions=DIMENSIONS))
+    fill = VectorFill(load=FakeReader, file=VectorFile(tmp_path / "taken" / "x", dimensions=DIMENSIONS))
     with caplog.at_level(logging.WARNING, logger="toolcrib"):
         digests = fill.want(TEXTS)
         fill.wait(60)
@@ -112,7 +126,7 @@ def test_a_file_that_cannot_be_written_is_reported_and_search_goes_on(tmp_path: 
 
 
 def test_a_model_that_cannot_be_read_is_kept_as_the_reason_and_reported_once(caplog: pytest.LogCaptureFixture):
-    def load() -> Encoder:
+    def load() -> Reader:
         raise ModelUnavailable("the weights are damaged")
 
     fill = VectorFill(load=load)
@@ -121,26 +135,25 @@ def test_a_model_that_cannot_be_read_is_kept_as_the_reason_and_reported_once(cap
         state = fill.wait(60)
         fill.want(["more"])
     assert state.failure == "the weights are damaged"
-    assert fill.query("anything") is None
     assert caplog.text.count("the weights are damaged") == 1
 
 
-def test_a_runtime_that_breaks_down_is_a_failure_and_no_exception(caplog: pytest.LogCaptureFixture):
-    class Broken(FakeEncoder):
+def test_a_reader_that_breaks_down_is_a_failure_and_no_exception(caplog: pytest.LogCaptureFixture):
+    class Broken(FakeReader):
         def embed(self, text: str) -> np.ndarray:
-            raise RuntimeError("secret of the runtime")
+            raise RuntimeError("secret of the reader")
 
     with caplog.at_level(logging.WARNING, logger="toolcrib"):
         fill = VectorFill(load=Broken)
-        fill.want([])
+        digests = fill.want(TEXTS)
         fill.wait(60)
-        assert fill.query("anything") is None
-    assert fill.state.failure == "the sentence encoder failed (RuntimeError)"
+    assert fill.vector(digests[0]) is None
+    assert fill.state.failure == "the reader failed (RuntimeError)"
     assert "secret" not in caplog.text
 
 
 def test_vectors_are_bounded_and_the_oldest_go():
-    fill = VectorFill(load=FakeEncoder, most=10)
+    fill = VectorFill(load=FakeReader, most=10)
     first = fill.want(TEXTS[:10])
     fill.wait(60)
     last = fill.want(TEXTS[10:15])
@@ -159,7 +172,7 @@ def test_whole_numbers_keep_the_direction():
 def test_a_few_vectors_are_made_by_whoever_asks_and_more_in_the_background(file: VectorFile):
     gate, makers = threading.Event(), set[int]()
 
-    class Watched(FakeEncoder):
+    class Watched(FakeReader):
         def embed(self, text: str) -> np.ndarray:
             makers.add(threading.get_ident())
             return super().embed(text)
@@ -179,18 +192,18 @@ def test_a_few_vectors_are_made_by_whoever_asks_and_more_in_the_background(file:
 
 
 def test_what_the_file_holds_is_not_made_again_by_whoever_asks(file: VectorFile):
-    first = VectorFill(load=FakeEncoder, file=file, at_once=100)
+    first = VectorFill(load=FakeReader, file=file, at_once=100)
     digests = first.want(TEXTS)
     first.close()
-    encoder = FakeEncoder()
-    second = VectorFill(load=lambda: encoder, file=file, at_once=100)
+    reader = FakeReader()
+    second = VectorFill(load=lambda: reader, file=file, at_once=100)
     assert second.want(TEXTS) == digests
-    assert encoder.texts == []
+    assert reader.texts == []
     assert second.vector(digests[5]) == first.vector(digests[5])
 
 
 def test_a_failure_while_somebody_asks_is_kept_reported_once_and_not_raised(caplog: pytest.LogCaptureFixture):
-    class Broken(FakeEncoder):
+    class Broken(FakeReader):
         def embed(self, text: str) -> np.ndarray:
             raise ValueError("no")
 
@@ -204,7 +217,7 @@ def test_a_failure_while_somebody_asks_is_kept_reported_once_and_not_raised(capl
 
 
 def test_nobody_is_kept_alive_for_its_vectors_and_a_few_are_written_when_it_goes(file: VectorFile):
-    few, many = (VectorFill(load=FakeEncoder, file=file, at_once=number) for number in (100, 0))
+    few, many = (VectorFill(load=FakeReader, file=file, at_once=number) for number in (100, 0))
     few.want(TEXTS[:5])
     assert file.read() == {}
     many.want(TEXTS[5:])
