@@ -285,6 +285,9 @@ def taken(values: list[Any], bounds: tuple[int, int, int, int] = freezing._TAKEN
 @example(["".join(map(chr, range(0x90))) * 2, {"\x00": '"\\\x7f', "a\x1fb": "é\n"}, 999, 1000, -1, 10**18, 1e16, -0.0])
 @example([2**64])
 @example(["x" * size + mark for size in range(20) for mark in ("", "\n", '"', "\\", "\x1f", "\x7f", "é")])
+@example([("x" * 40)[:at] + mark + "x" * behind for at in range(40) for behind in (0, 3, 9, 40) for mark in '"\n\\'])
+@example([{"x" * size + mark: "x" * size} for size in range(40) for mark in ("", '"')])
+@example([])
 def test_what_is_taken_is_written_as_the_encoder_writes_it(values: list[Any]) -> None:
     try:
         expected = [orjson.dumps(value) for value in values]
@@ -1170,6 +1173,22 @@ def test_screening_finds_the_same(description: str, name: str) -> None:
     assert screening.find_hard(toolset) == expected
     # What one look rules out, the closer look does not find either.
     assert glance.suspects([tool.raw]) or not screening._may_be_hard(tool)
+
+
+@compiled
+@thorough
+@given(st.text("aB_ 9-é", max_size=9), st.text("aB_ 9-", max_size=9), st.booleans())
+def test_the_names_of_a_document_have_the_same_hashes_also_where_two_of_them_are_one(
+    leaf: str, toolset: str, prefixed: bool
+) -> None:
+    assert kernel is not None
+    key = f"{toolset}__{leaf}" if prefixed else leaf
+    given = PlainDocument(
+        key=key, digest="d", leaf=leaf, toolset=toolset, description="", parameters=(), nested="", aliases=()
+    )
+    found = kernel.name_hashes([given.described])
+    expected = analysis._name_hashes([given]).tobytes()
+    assert found == (expected if leaf.isascii() else None)
 
 
 @compiled

@@ -44,20 +44,16 @@ static int is_finite(PyObject *leaf)
     return !PyFloat_CheckExact(leaf) || isfinite(PyFloat_AS_DOUBLE(leaf));
 }
 
-int put(Row *row, void *value)
+int widen(Row *row, Py_ssize_t room)
 {
-    if (row->used == row->room) {
-        Py_ssize_t room = row->room ? row->room * 2 : 512;
-        void **at = PyMem_Realloc(row->at, (size_t)room * sizeof(void *));
-        if (!at) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        row->at = at;
-        row->room = room;
+    void **at = PyMem_Realloc(row->at, (size_t)room * sizeof(void *));
+    if (!at) {
+        PyErr_NoMemory();
+        return -1;
     }
-    row->at[row->used++] = value;
-    return 1;
+    row->at = at;
+    row->room = room;
+    return 0;
 }
 
 static int keep_value(Kept *kept, PyObject *value, int depth, Py_ssize_t most);

@@ -32,8 +32,17 @@ typedef struct {
     Py_ssize_t used, room;
 } Row;
 
+/* Makes room for so many in all: 0, or -1 with an error set. */
+int widen(Row *row, Py_ssize_t room);
+
 /* Puts one more at the end: 1, or -1 with an error set. */
-int put(Row *row, void *value);
+static inline int put(Row *row, void *value)
+{
+    if (row->used == row->room && widen(row, row->room ? row->room * 2 : 512) < 0)
+        return -1;
+    row->at[row->used++] = value;
+    return 1;
+}
 
 /* Some characters of somebody else's. */
 typedef struct {
@@ -270,7 +279,8 @@ int terms_of_run(Runs *held, const Met *met, size_t longest, const int32_t **num
 
 typedef struct {
     uint32_t sizes[1024]; /* by the first two letters, which lengths there are */
-    uint32_t starts[32], single; /* by the first letter, which second ones there are; which stand alone */
+    uint8_t starts[32 << 8]; /* by the first two letters as `start_of` reads them, whether a word starts so */
+    uint32_t single;         /* which letters stand alone */
     int used;
     struct {
         char letters[WATCHED_CHARS];

@@ -10,6 +10,12 @@ static void free_watched(PyObject *capsule)
 /* The first two letters of a word, whatever their case; what is no letter may be taken for one. */
 static size_t pair_of(const char *word, size_t size) { return (size_t)(word[0] & 31) << 5 | (size_t)(word[size > 1] & 31); }
 
+/* The same of a word that has two, as they stand there. */
+static inline size_t start_of(const char *word)
+{
+    return ((size_t)(unsigned char)word[0] | (size_t)(unsigned char)word[1] << 8) & 0x1f1f;
+}
+
 /* words(words) -> a few short words to be looked for. */
 PyObject *words(PyObject *module, PyObject *given)
 {
@@ -27,7 +33,7 @@ PyObject *words(PyObject *module, PyObject *given)
         const char *letters = PyBytes_AS_STRING(word);
         watched->sizes[pair_of(letters, (size_t)size)] |= 1u << size;
         if (size > 1)
-            watched->starts[letters[0] & 31] |= 1u << (letters[1] & 31);
+            watched->starts[start_of(letters)] = 1;
         else
             watched->single |= 1u << (letters[0] & 31);
     }
@@ -100,18 +106,24 @@ static inline Bits bits_of(const char *at)
    byte goes on with a word. */
 static int passes(const Watched *watched, uint64_t bits, int on, const char *at, const char *end)
 {
-    uint64_t starts = bits & ~(bits << 1 | (uint64_t)on), closer = 0;
+    uint64_t starts = bits & ~(bits << 1 | (uint64_t)on);
+    unsigned char closer[2 * STRETCH];
+    size_t some = 0;
     for (uint64_t left = starts; left; left &= left - 1) {
         int place = lowest(left);
-        closer |= (uint64_t)(watched->starts[at[place] & 31] >> (at[place + 1] & 31) & 1) << place;
+        closer[some] = (unsigned char)place;
+        some += watched->starts[start_of(at + place)];
     }
-    for (uint64_t alone = starts & ~(bits >> 1); alone; alone &= alone - 1) /* where the last word ends is not seen yet */
-        closer |= (uint64_t)(watched->single >> (at[lowest(alone)] & 31) & 1) << lowest(alone);
-    for (; closer; closer &= closer - 1) {
-        const char *word = at + lowest(closer);
-        size_t size = 1;
-        while (word + size < end && (is_wordly(word[size]) || word[size] == '_'))
-            size++;
+    for (uint64_t alone = starts & ~(bits >> 1); alone; alone &= alone - 1) { /* where the last word ends is not seen yet */
+        closer[some] = (unsigned char)lowest(alone);
+        some += watched->single >> (at[lowest(alone)] & 31) & 1;
+    }
+    for (size_t which = 0; which < some; which++) {
+        const char *word = at + closer[which];
+        size_t size = length_of_row(bits >> closer[which]);
+        if (closer[which] + size == STRETCH)
+            while (word + size < end && (is_wordly(word[size]) || word[size] == '_'))
+                size++;
         if (is_watched(watched, word, size))
             return 0;
     }

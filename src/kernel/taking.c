@@ -4,6 +4,9 @@
 #include "definitions.h"
 #include "writing.h"
 
+#define USUAL_BYTES 640 /* half of those of a definition, and the values in it: most have less, and nothing has to move */
+#define USUAL_VALUES 96
+
 enum { NAME, DESCRIPTION, SCHEMA, ANNOTATIONS, PARTS };
 
 /* A piece of the text by its places: the text may move while it grows. */
@@ -62,8 +65,7 @@ static int take_members(Taking *all, PyObject *dict, int depth, int level)
         int done = PyUnicode_CheckExact(key) ? put_leaf(&all->kept->slots, key) : 0;
         if (done <= 0)
             return done;
-        if (write_bytes_of(&all->text, &before, 1) < 0 || write_string(&all->text, key) < 0
-            || write_bytes_of(&all->text, ":", 1) < 0)
+        if (write_between(&all->text, before, key, ':') < 0)
             return -1;
         size_t start = all->text.used;
         int chat = level == 0 && PyDict_CheckExact(value) && is_named(key, "function");
@@ -81,6 +83,8 @@ static int take_members(Taking *all, PyObject *dict, int depth, int level)
 /* 1: taken; 0: not plain, too deep, or more than may be kept; -1: an error is set. */
 static int take_value(Taking *all, PyObject *value, int depth, int level)
 {
+    if (PyUnicode_CheckExact(value) && all->kept->slots.used < all->most) /* as most of them are */
+        return put_leaf(&all->kept->slots, value) < 0 || write_string(&all->text, value) < 0 ? -1 : 1;
     int done = keep_head(all->kept, value, depth, all->most);
     if (done <= 0)
         return done;
@@ -214,12 +218,14 @@ FAST(take)
         || ((most = PyLong_AsSsize_t(args[2])) == -1 && PyErr_Occurred()))
         return NULL;
     Taking all = {.kept = new_kept(), .text = {.encode = args[1]}, .most = most};
-    Item *items = PyMem_Calloc((size_t)PyList_GET_SIZE(args[0]) + 1, sizeof(Item));
+    Py_ssize_t size = PyList_GET_SIZE(args[0]);
+    Item *items = PyMem_Calloc((size_t)size + 1, sizeof(Item));
     PyObject *found = NULL, *capsule = NULL, *result = NULL;
     int done = -1;
     if (!all.kept || !items)
         PyErr_NoMemory();
-    else if ((done = take_list(&all, args[0], items)) > 0) {
+    else if (room_for(&all.text, (size_t)(size + 1) * USUAL_BYTES) && widen(&all.kept->slots, (size + 1) * USUAL_VALUES) == 0
+             && (done = take_list(&all, args[0], items)) > 0) {
         int finite = !all.kept->odd;
         /* Only now may others get a turn: everything that is looked at is kept, or the text's own. */
         found = tools_of(&all, items, args[4], &making);

@@ -3,7 +3,7 @@
 #ifndef TOOLCRIB_WRITING_H
 #define TOOLCRIB_WRITING_H
 
-#include "kernel.h"
+#include "stretches.h"
 
 typedef struct {
     char *at;
@@ -58,28 +58,45 @@ static inline int has_odd(uint64_t eight)
     return (((eight - each * 32) & ~eight) | ((quote - each) & ~quote) | ((slash - each) & ~slash)) & each << 7 ? 1 : 0;
 }
 
-/* Whether some byte of a string has to be escaped. */
-static inline int needs_escapes(const char *at, size_t size)
+/* Copies some of a string; which bytes have to be escaped. */
+static inline Bytes copy_bytes(char *to, const char *from)
 {
-    uint64_t first = 0, last = 0;
+    Bytes all = bytes_at(from);
+    memcpy(to, &all, BYTES);
+    return either(either(is_byte(all, '"'), is_byte(all, '\\')), is_from(all, 0, 31));
+}
+
+/* Copies a string; whether some byte of it has to be escaped. Nearly all strings are short: no call pays for them. */
+static inline int copy_string(char *to, const char *from, size_t size)
+{
+    if (size >= BYTES) {
+        Bytes odd = copy_bytes(to + size - BYTES, from + size - BYTES);
+        for (size_t place = 0; place + BYTES < size; place += BYTES)
+            odd = either(odd, copy_bytes(to + place, from + place));
+        return pack(odd) != 0;
+    }
+    uint64_t first = ~(uint64_t)0 / 255 * 'a', last = first;
     if (size >= 8) {
-        size_t place = 0;
-        for (; place + 8 < size; place += 8) {
-            memcpy(&first, at + place, 8);
-            if (has_odd(first))
-                return 1;
+        memcpy(&first, from, 8);
+        memcpy(&last, from + size - 8, 8);
+        memcpy(to, &first, 8);
+        memcpy(to + size - 8, &last, 8);
+    }
+    else if (size >= 4) {
+        memcpy(&first, from, 4);
+        memcpy(&last, from + size - 4, 4);
+        memcpy(to, &first, 4);
+        memcpy(to + size - 4, &last, 4);
+    }
+    else {
+        int odd = 0;
+        for (size_t place = 0; place < size; place++) {
+            to[place] = from[place];
+            odd |= (unsigned char)from[place] < 32 || from[place] == '"' || from[place] == '\\';
         }
-        memcpy(&last, at + size - 8, 8);
-        return has_odd(last);
+        return odd;
     }
-    first = last = ~(uint64_t)0 / 255 * 'a';
-    if (size >= 4) {
-        memcpy(&first, at, 4);
-        memcpy(&last, at + size - 4, 4);
-        return has_odd(first) | has_odd(last);
-    }
-    memcpy(&first, at, size);
-    return has_odd(first);
+    return has_odd(first) | has_odd(last);
 }
 
 static void escape(Text *text, const char *from, size_t size)
@@ -105,8 +122,8 @@ static void escape(Text *text, const char *from, size_t size)
     text->used = (size_t)(to - text->at);
 }
 
-/* A string between its quotation marks. */
-static inline int write_string(Text *text, PyObject *string)
+/* A string between its quotation marks, and what stands before and behind it, if anything does. */
+static inline int write_between(Text *text, char before, PyObject *string, char behind)
 {
     Py_ssize_t size;
     const char *letters = ascii_of(string, &size);
@@ -114,23 +131,33 @@ static inline int write_string(Text *text, PyObject *string)
         if (PyErr_ExceptionMatches(PyExc_MemoryError))
             return -1;
         PyErr_Clear(); /* the encoder says what is wrong with it */
-        return write_by_encoder(text, string);
+        if ((before && write_bytes_of(text, &before, 1) < 0) || write_by_encoder(text, string) < 0)
+            return -1;
+        return behind ? write_bytes_of(text, &behind, 1) : 0;
     }
-    int odd = needs_escapes(letters, (size_t)size);
-    char *to = room_for(text, (size_t)size * (odd ? 6 : 1) + 2);
+    char *to = room_for(text, (size_t)size + 4);
     if (!to)
         return -1;
-    *to = '"';
-    text->used++;
-    if (odd)
+    if (before)
+        *to++ = before;
+    *to++ = '"';
+    text->used = (size_t)(to - text->at);
+    if (copy_string(to, letters, (size_t)size)) {
+        if (!room_for(text, (size_t)size * 6 + 2))
+            return -1;
         escape(text, letters, (size_t)size);
-    else {
-        memcpy(to + 1, letters, (size_t)size);
-        text->used += (size_t)size;
     }
-    text->at[text->used++] = '"';
+    else
+        text->used += (size_t)size;
+    to = text->at + text->used;
+    *to++ = '"';
+    if (behind)
+        *to++ = behind;
+    text->used = (size_t)(to - text->at);
     return 0;
 }
+
+static inline int write_string(Text *text, PyObject *string) { return write_between(text, 0, string, 0); }
 
 /* A value that holds no others. */
 static inline int write_leaf(Text *text, PyObject *leaf)
