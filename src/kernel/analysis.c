@@ -18,6 +18,7 @@ typedef struct {
 } Found;
 
 #define NUMBERS 512 /* terms that are counted at once, more than a run can have */
+#define NEAR (1 << 15) /* places of a vocabulary that the processor has at hand anyway */
 #define MET 64 /* runs that are met before their terms are looked at: meanwhile the memory comes */
 
 typedef struct {
@@ -26,7 +27,7 @@ typedef struct {
     PyObject *odd;
     Met met[MET];
     size_t met_used;
-    int32_t numbers[NUMBERS]; /* of the terms that are to be counted */
+    int32_t numbers[NUMBERS + MET]; /* of the terms that are to be counted */
     size_t numbers_used;
     size_t longest, runs, nested, levels, enumerated; /* bounds */
     const double *weights;                            /* of each field: weight, pivot, share of the length */
@@ -141,16 +142,21 @@ static int add_met(Analysis *all)
 {
     const Met *last = all->met + all->met_used;
     const Vocabulary *known = all->vocabulary;
-    for (const Met *met = all->met; known->room && met < last; met++)
-        if (met->plain)
-            FETCH(&known->terms[known->places[met->hash & (known->room - 1)]] - 1);
+    if (all->numbers_used + MET > NUMBERS && count_numbers(all) < 0)
+        return -1;
+    if (known->room > NEAR)
+        for (const Met *met = all->met; met < last; met++)
+            if (met->plain)
+                FETCH(&known->terms[known->places[met->hash & (known->room - 1)]] - 1);
     for (const Met *met = all->met; met < last; met++) {
         /* Runs beyond the bound get their numbers, and count for nothing. */
         int counts = all->read < all->runs;
         if (met->plain) {
             int32_t own = give_number(all->vocabulary, met->hash, met->run, met->size);
-            if (own < 0 || (counts && count_terms(all, &own, 1) < 0))
+            if (own < 0)
                 return -1;
+            all->numbers[all->numbers_used] = own; /* there is room for one of each that was met */
+            all->numbers_used += (size_t)counts;
             all->read++;
             continue;
         }

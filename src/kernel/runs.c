@@ -204,14 +204,16 @@ const char *meet_runs(const Runs *held, const char *at, const char *stop, size_t
             next -= open;
             word &= ones(STRETCH - open);
         }
-        for (; word && next_met < last_met;) {
-            int first = lowest(word);
-            size_t size = length_of_row(word >> first);
-            meet(seed, places, mask, at + first, size, !(~(lower >> first) & ones(size)) && size <= longest, next_met++);
-            word &= word + ((uint64_t)1 << first);
+        /* Where runs start, and behind where they end: nothing for one that ends with the stretch. */
+        uint64_t starts = word & ~(word << 1), ends = ~word & word << 1, others = word & ~lower;
+        for (; starts && next_met < last_met; starts &= starts - 1, ends &= ends - 1) {
+            uint64_t run = (ends & -ends) - (starts & -starts);
+            int first = lowest(starts);
+            size_t size = (size_t)((ends ? lowest(ends) : STRETCH) - first);
+            meet(seed, places, mask, at + first, size, !(others & run) && size <= longest, next_met++);
         }
-        if (word) {
-            at += lowest(word);
+        if (starts) {
+            at += lowest(starts);
             break;
         }
     }

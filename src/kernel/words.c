@@ -328,6 +328,21 @@ PyObject *name_hash(PyObject *module, PyObject *name)
     return PyLong_FromUnsignedLong(hash_end(hash, letters));
 }
 
+/* Two hashes that go on with the same letters: one does not have to wait for the other. */
+static void hash_twice(uint32_t hashes[2], const char *text, Py_ssize_t size, Py_ssize_t *letters)
+{
+    uint32_t one = hashes[0], other = hashes[1];
+    for (Py_ssize_t at = 0; at < size; at++)
+        if (is_wordly(text[at])) {
+            unsigned char letter = (unsigned char)lower_of(text[at]);
+            one = one >> 8 ^ CRC[(one ^ letter) & 255];
+            other = other >> 8 ^ CRC[(other ^ letter) & 255];
+            ++*letters;
+        }
+    hashes[0] = one;
+    hashes[1] = other;
+}
+
 /* name_hashes(documents) -> the hashes of key, leaf, and toolset with leaf of each of these tuples, packed; None if some
    name is not ASCII. */
 PyObject *name_hashes(PyObject *module, PyObject *given)
@@ -347,10 +362,16 @@ PyObject *name_hashes(PyObject *module, PyObject *given)
             Py_DECREF(found);
             Py_RETURN_NONE;
         }
-        uint32_t hashes[3];
-        for (int name = 0; name < 3; name++)
-            hashes[name] = hash_letters(0xFFFFFFFFu, texts[name], sizes[name], &letters[name]);
-        hashes[2] = hash_letters(hashes[2], texts[1], sizes[1], &letters[2]);
+        uint32_t hashes[3] = {0xFFFFFFFFu, 0xFFFFFFFFu, 0xFFFFFFFFu};
+        hashes[2] = hash_letters(hashes[2], texts[2], sizes[2], &letters[2]);
+        hash_twice(hashes + 1, texts[1], sizes[1], &letters[1]);
+        letters[2] += letters[1];
+        if (texts[0] == texts[1]) { /* a tool without a prefix */
+            hashes[0] = hashes[1];
+            letters[0] = letters[1];
+        }
+        else
+            hashes[0] = hash_letters(hashes[0], texts[0], sizes[0], &letters[0]);
         for (int name = 0; name < 3; name++)
             hashes[name] = hash_end(hashes[name], letters[name]);
         memcpy(PyBytes_AS_STRING(found) + which * 12, hashes, 12);
