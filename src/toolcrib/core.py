@@ -39,6 +39,10 @@ class CoreSet:
         return name in self.names or (bool(self.prefixes) and name.startswith(self.prefixes))
 
 
+USUAL_CORE = CoreSet.of(DEFAULT_CORE)
+"""What is core where nobody says so."""
+
+
 def is_deferrable(tool: Tool, core: CoreSet) -> bool:
     """MCP and plugin tools outside the core set, and nothing else (S8–S10)."""
     return tool.origin != "host" and tool.name not in core

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 from toolcrib.activity import Activity, Event, JsonlSink
 from toolcrib.assembly import Assemblies, Assembly, Turn
-from toolcrib.core import DEFAULT_CORE, CoreSet
+from toolcrib.core import USUAL_CORE, CoreSet
 from toolcrib.definitions import BRIDGE_NAMES, JsonObject, Skipped, Tool
 from toolcrib.discovery import Discovery
 from toolcrib.errors import ConfigError, RequiredToolsMissing
@@ -70,7 +70,7 @@ class Crib:
         self.settings = settings or Settings()
         self.clock = clock
         patterns = core if core is not None else self.settings.tools.core
-        self.core = CoreSet.of(DEFAULT_CORE if patterns is None else patterns)
+        self.core = USUAL_CORE if patterns is None else CoreSet.of(patterns)
         self.activity = Activity(clock=wall_clock)
         if self.settings.activity.file:
             self.activity.add_sink(JsonlSink(self.settings.activity.file))

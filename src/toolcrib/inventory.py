@@ -59,6 +59,8 @@ def _put_together(toolsets: tuple[Toolset, ...]) -> Inventory:
     kept: list[Toolset] = []
     skipped: list[Skipped] = []
     prefixes = {toolset.prefix for toolset in toolsets if toolset.prefix}
+    if not prefixes and _are_apart(toolsets):
+        return Inventory(toolsets=toolsets, given=toolsets, bare=bool(toolsets))
     for toolset in toolsets:
         if toolset.prefix:
             kept.append(toolset)
@@ -80,6 +82,14 @@ def _put_together(toolsets: tuple[Toolset, ...]) -> Inventory:
         kept.append(toolset)
     bare = any(not toolset.prefix for toolset in toolsets)
     return Inventory(toolsets=tuple(kept), skipped=tuple(skipped), given=toolsets, bare=bare)
+
+
+def _are_apart(toolsets: tuple[Toolset, ...]) -> bool:
+    """Whether no two tools have one name: as it nearly always is."""
+    names: dict[str, Tool] = {}
+    for toolset in toolsets:
+        names.update(toolset.by_name)
+    return len(names) == sum([len(toolset.tools) for toolset in toolsets])
 
 
 class _Part(NamedTuple):

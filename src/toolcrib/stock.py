@@ -14,7 +14,7 @@ from toolcrib.definitions import Toolset
 from toolcrib.errors import ConfigError
 from toolcrib.intake.admission import Admission, HeldBack, Intake, tell
 from toolcrib.intake.naming import nearest
-from toolcrib.intake.pins import Drift, Launch, Launched, Offer
+from toolcrib.intake.pins import Drift, Launch, Offer, launch_of
 from toolcrib.inventory import Inventory, build_inventory
 from toolcrib.limits import INTAKE_REPORTS
 from toolcrib.sources.base import Source
@@ -113,8 +113,7 @@ class Stock:
 
     def _offers_of(self, source: Source, toolsets: tuple[Toolset, ...]) -> tuple[Offer, ...]:
         """What a source offers. An offer as before is the same object: whoever decided on it need not do so again."""
-        # Asked once per source: what a protocol has is looked up anew every time.
-        launch = source.launch if isinstance(source, Launched) else None
+        launch = launch_of(source)
         old, before, offers = self._offered.get(source.name, (None, (), ()))
         head, tail = common_ends(before, toolsets) if old == launch else (0, 0)
         fresh = [

@@ -181,6 +181,8 @@ class Intake:
                 reasons[name] = "; ".join(
                     f"{item.explanation} (at {item.path or 'the whole'})" for item in findings[:3]
                 )
+        if not reasons and not drifts:
+            return Verdict(lock, digest, None, (), ())
         held = tuple(
             HeldBack(toolset=toolset.name, name=tool.name, reason=reasons[tool.name])
             for tool in toolset.tools

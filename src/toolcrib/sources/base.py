@@ -73,14 +73,17 @@ def build_toolset(
     kept = {tool.name: tool for tool in given}
     if len(kept) < len(given) or len(given) > TOOLS_PER_TOOLSET:
         kept = _single(name, given, problems)
-    return Toolset(
+    toolset = Toolset(
         name=ToolsetName(name),
         origin=origin,
-        tools=tuple(kept.values()),
+        tools=given if len(kept) == len(given) else tuple(kept.values()),
         prefix=prefix,
         skipped=tuple(problems),
         unavailable=unavailable,
     )
+    if not prefix:  # then an inventory asks for it at once, to see who else has these names
+        vars(toolset)["by_name"] = kept
+    return toolset
 
 
 def _single(toolset: str, tools: Iterable[Tool], problems: list[Skipped]) -> dict[ToolName, Tool]:

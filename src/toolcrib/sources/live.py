@@ -11,7 +11,7 @@ takes less than half as long. What it finds to be the same has the same bytes; o
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import chain, groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeGuard
 
 import orjson
 from msgspec import Struct
@@ -150,10 +150,12 @@ class LiveDefinitions:
     def _chunk(self, part: Sequence[JsonObject], known: _Known) -> _Chunk:
         """A stretch as it is now; with the compiled kernel encoded as a whole, and kept for the next comparison."""
         # Before anything is encoded: the host's own function might change what it looks at.
-        groups = [self._group(raw) for raw in part]
+        groups = self._groups(part)
         fresh = None
         if not known and isinstance(part, list):
             fresh = freeze_plain(part, groups, origin=self._origin, most=_KEPT_MAX_VALUES)
+            if fresh is not None and _are_tools(fresh[2]):
+                return _Chunk(tuple(fresh[2]), fresh[0])
         kept, finite, encoded = fresh or _items(part)
         entries = [
             own if isinstance(own, Tool) else self._entry(raw, group, known, own, plain=finite)
@@ -168,10 +170,16 @@ class LiveDefinitions:
             entry = self._frozen(raw, toolset, encoded, plain=plain)
         return entry
 
-    def _group(self, raw: object) -> str:
-        if self._toolset_of is None or not isinstance(raw, (dict, Mapping)):
-            return self._name
-        return self._toolset_of(cast("JsonObject", raw))
+    def _groups(self, part: Sequence[JsonObject]) -> list[str]:
+        """The toolset of each definition; whatever is none of those is the source's own."""
+        name, toolset_of = self._name, self._toolset_of
+        if toolset_of is None:
+            return [name] * len(part)
+        return [
+            # Anything may stand in somebody else's list, and nearly always it is a plain dictionary.
+            toolset_of(raw) if type(raw) is dict or isinstance(raw, Mapping) else name  # pyright: ignore[reportUnnecessaryIsInstance]
+            for raw in part
+        ]
 
     def _frozen(self, raw: JsonObject, toolset: str, encoded: bytes | None, *, plain: bool) -> _Entry:
         try:
@@ -195,13 +203,23 @@ class LiveDefinitions:
     def _build(self, name: str, entries: list[_Entry], before: Toolset | None, *, changed: bool) -> Toolset:
         if before is not None and not changed:
             return before
-        tools = [entry for entry in entries if isinstance(entry, Tool)]
-        skipped = [entry.skipped for entry in entries if isinstance(entry, _Left)] if len(tools) < len(entries) else ()
+        tools, skipped = (entries, ()) if _are_tools(entries) else _parted(entries)
         toolset = build_toolset(name, tools, origin=self._origin, skipped=skipped)
         # Identity, not equality: equal definitions may still be written in another order.
         if before is not None and _same(before.tools, toolset.tools) and before.skipped == toolset.skipped:
             return before
         return toolset
+
+
+def _are_tools(entries: Sequence[object]) -> TypeGuard[Sequence[Tool]]:
+    """Whether nothing was left out: what is nearly always so is seen at one look."""
+    return set(map(type, entries)) <= {Tool}
+
+
+def _parted(entries: Sequence[_Entry]) -> tuple[list[Tool], list[Skipped]]:
+    """The tools, and what is known of definitions that were left out."""
+    tools = [entry for entry in entries if isinstance(entry, Tool)]
+    return tools, [entry.skipped for entry in entries if isinstance(entry, _Left)]
 
 
 def _touched(old: Sequence[_Chunk], new: Sequence[_Chunk]) -> frozenset[str]:
