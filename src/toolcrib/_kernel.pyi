@@ -1,3 +1,4 @@
+from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -81,7 +82,7 @@ def analyse(
     odd: Callable[[str], list[tuple[int, ...]]],
     read: Callable[[bytes], tuple[tuple[str, ...], str]],
     documents: Sequence[Described],
-    weights: NDArray[np.float64],
+    weights: NDArray[np.float64] | array[float],
     bounds: tuple[int, int, int, int, int],
 ) -> tuple[bytes, bytes, bytes]: ...
 def segment(

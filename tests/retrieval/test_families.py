@@ -42,6 +42,17 @@ def test_no_family_with_a_word_is_ever_said_to_lack_one_also_when_the_word_came_
         assert known[word] in families.numbers(family(word))
 
 
+@given(st.lists(WORDS, max_size=40), st.lists(WORDS, max_size=9), st.integers(0, 60))
+def test_several_families_are_looked_up_as_each_of_them_is_before_there_are_marks_and_after(
+    words: list[str], others: list[str], asked: int
+) -> None:
+    families = Families(numbered(*words))
+    for _ in range(asked):
+        families.lack("unheard")
+    keys = [family(word) for word in (*words, *others)]
+    assert families.several(keys) == [families.numbers(key) for key in keys]
+
+
 def test_after_some_questions_most_unknown_families_are_told_at_one_look() -> None:
     families = Families(numbered(*(f"word{number}" for number in range(1_000))))
     said = [families.lack(f"other{number}") for number in range(100)]

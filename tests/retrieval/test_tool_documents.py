@@ -4,8 +4,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.retrieval.base import Inside
-from toolcrib.retrieval.documents import NESTED_MAX_CHARS, documents_of, inside_of, read_inside
+from toolcrib.retrieval.base import Document, Inside, PlainDocument
+from toolcrib.retrieval.documents import NESTED_MAX_CHARS, described, documents_of, inside_of, read_inside
 from toolcrib.sources.base import freeze_toolset
 
 JSON = st.recursive(
@@ -58,3 +58,11 @@ def test_the_operators_words_belong_to_the_document_and_to_its_digest() -> None:
     assert {document.digest for document in plain}.isdisjoint(document.digest for document in named)
     assert documents_of(toolset, known=plain) == plain
     assert all(one is other for one, other in zip(documents_of(toolset, known=plain), plain, strict=True))
+
+
+def test_many_documents_are_described_as_each_of_them_is_whatever_they_are() -> None:
+    toolset = freeze_toolset("mcp-a", [{"name": name, "inputSchema": {}} for name in ("one", "two")], origin="mcp")
+    plain = PlainDocument(key="k", digest="d", leaf="l", toolset="t", description="", parameters=("p",), nested="n")
+    made: tuple[Document, ...] = documents_of(toolset, {"one": ("first",)})
+    for each in ((), made, (*made, plain)):
+        assert described(each) == [document.described for document in each]

@@ -10,9 +10,11 @@ Invariant: a field counts for a bounded amount however often it repeats a word (
 """
 
 import zlib
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 from toolcrib.kernel import kernel
 from toolcrib.limits import FIELD_MAX_RUNS, TERM_MAX_CHARS, VOCABULARY_MAX_TERMS
 from toolcrib.retrieval.base import Document
-from toolcrib.retrieval.documents import ENUM_MAX_VALUES, NESTED_MAX_CHARS, NESTED_MAX_DEPTH, read_inside
+from toolcrib.retrieval.documents import ENUM_MAX_VALUES, NESTED_MAX_CHARS, NESTED_MAX_DEPTH, described, read_inside
 from toolcrib.retrieval.families import Families
 from toolcrib.retrieval.forward import NAMES, Stretch, joined
 from toolcrib.retrieval.numbering import Numbering
@@ -124,16 +126,14 @@ def _texts(document: Document) -> tuple[str, str, str, str, str, str]:
 class Analyser:
     """Turns documents into numbered terms with impacts; a number is never given anew."""
 
-    __slots__ = ("_fields", "_numbering", "_scale", "_shape", "_weights")
+    __slots__ = ("_numbering", "_scale", "_shape", "_weights")
 
     def __init__(self, weights: FieldWeights) -> None:
         self._weights = weights
-        self._fields = np.array(
-            [(each.weight, each.pivot, each.length_share) for each in map(weights.fields.__getitem__, FIELDS)]
-        )
         self._scale = _CODES * (1.0 + weights.coverage) ** -0.5
-        self._shape = np.array([*self._fields.ravel(), weights.coverage, weights.saturation, self._scale])
-        """All of it as the compiled kernel takes it."""
+        numbers = [(each.weight, each.pivot, each.length_share) for each in map(weights.fields.__getitem__, FIELDS)]
+        self._shape = array("d", chain(*numbers, (weights.coverage, weights.saturation, self._scale)))
+        """All of it as the compiled kernel takes it: three numbers a field, and three for all."""
         self._numbering = Numbering()
 
     @property
@@ -148,8 +148,11 @@ class Analyser:
 
     def analyse(self, documents: Sequence[Document]) -> Stretch:
         """What is to be known of the documents, in their order."""
-        starts = range(0, len(documents), _BATCH)
-        held = joined(self._analyse(documents[start : start + _BATCH]) for start in starts)
+        if 0 < len(documents) <= _BATCH:
+            held = self._analyse(documents)
+        else:
+            starts = range(0, len(documents), _BATCH)
+            held = joined(self._analyse(documents[start : start + _BATCH]) for start in starts)
         self._numbering.rest()
         return held
 
@@ -183,7 +186,7 @@ class Analyser:
         numbering = self._numbering
         if kernel is None or numbering.memo is None:
             return self._sum_up(batch)
-        parts = [document.described for document in batch]
+        parts = described(batch)
         sizes, terms, codes = kernel.analyse(numbering.memo, numbering.runs, read_inside, parts, self._shape, _BOUNDS)
         hashes = kernel.name_hashes(parts)
         return Stretch(
@@ -219,7 +222,7 @@ class Analyser:
 
     def _worth(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
         """What one occurrence in each field is worth, by the number of terms in it."""
-        weight, pivot, share = self._fields.T
+        weight, pivot, share = np.array(self._shape[: 3 * len(FIELDS)]).reshape(-1, 3).T
         return weight / (1.0 - share + share * lengths / pivot)
 
     def _shares(self, text: str, field: Field) -> dict[int, float]:

@@ -26,8 +26,17 @@ class Families:
 
     def numbers(self, key: str) -> tuple[int, ...]:
         """The numbers of all terms of a family: its key first if that is a term of it, then as first seen."""
-        if self.lack(key):
-            return ()
+        return () if self.lack(key) else self._look_up(key)
+
+    def several(self, keys: list[str]) -> list[tuple[int, ...]]:
+        """`numbers` of each of several keys, at one look for the marks."""
+        marks = self._marks.current(len(keys))
+        if marks is None:
+            return [self._look_up(key) for key in keys]
+        last = len(marks) - 1
+        return [self._look_up(key) if marks[hash(key) & last] else () for key in keys]
+
+    def _look_up(self, key: str) -> tuple[int, ...]:
         known = self._vocabulary
         numbers = kernel.forms(known, key) if kernel is not None else None
         if numbers is None:

@@ -45,6 +45,8 @@ class Marks:
         words = self._vocabulary
         size = len(words)
         self._asked += questions
+        if self._asked * self._least < size - read:  # as nearly always, for the first search
+            return None
         room = min(max(_LEAST_PLACES, 1 << (_PLACES_A_WORD * size).bit_length()), _MOST_PLACES)
         if len(places) < room:
             places, read = bytearray(), 0

@@ -115,25 +115,32 @@ class Weigher:
 
     def _nearby(self, term: str, key: str, mass: float) -> Numbers:
         """However rare it is, a neighbour is worth no more than the word itself."""
-        found: list[tuple[int, float]] = []
-        for other, nearness in self._weights.neighbours().of(term):
-            scale = self._weights.nearby * nearness
-            salience = self._weights.salience.get(key, 1.0)
-            found += [(number, scale * min(weight * salience, mass)) for number, weight in self._neighbour(other)]
-        return tuple(found)
-
-    def _neighbour(self, key: str) -> Numbers:
-        numbers = self._near.get(key)
-        if numbers is None:
-            numbers = self._near[key] = self._forms(key, key, 1.0)
-        return numbers
+        neighbours = self._weights.neighbours().of(term)
+        if not neighbours:
+            return ()
+        # In a place of its own: another thread may empty what is remembered.
+        near = {other: known for other, _ in neighbours if (known := self._near.get(other)) is not None}
+        unknown = [other for other, _ in neighbours if other not in near]
+        for other, numbers in zip(unknown, self._families.several(unknown), strict=True):
+            near[other] = self._near[other] = self._weighed(other, other, numbers, 1.0)
+        most, salience = self._weights.nearby, self._weights.salience.get(key, 1.0)
+        return tuple(
+            [
+                (number, most * nearness * min(weight * salience, mass))
+                for other, nearness in neighbours
+                for number, weight in near[other]
+            ]
+        )
 
     def _worth(self, key: str, holding: int) -> float:
         rarity = math.log(1.0 + (self._rows - holding + 0.5) / (holding + 0.5))
         return rarity * self._weights.salience.get(key, 1.0)
 
     def _forms(self, term: str, key: str, scale: float) -> Numbers:
-        numbers = self._families.numbers(key)
+        return self._weighed(term, key, self._families.numbers(key), scale)
+
+    def _weighed(self, term: str, key: str, numbers: tuple[int, ...], scale: float) -> Numbers:
+        """The terms of a family as they count for one of its words."""
         if not numbers:
             return ()
         holding = self._postings.holding

@@ -58,7 +58,7 @@ _NO_ROWS: Rows = np.empty(0, dtype=np.int32)
 class SegmentReader:
     """Reads one segment for any number of queries."""
 
-    __slots__ = ("_compiled", "_impacts", "_kept", "_merged", "_names", "_room", "_sieve", "segment")
+    __slots__ = ("_asked", "_compiled", "_impacts", "_kept", "_merged", "_names", "_room", "_sieve", "segment")
 
     def __init__(self, segment: Segment, impacts: Floats) -> None:
         """`impacts` says what each code of the segment stands for."""
@@ -72,6 +72,8 @@ class SegmentReader:
         self._room = WEIGHTED_MAX_BYTES
         self._names: NDArray[np.uint64] | None = None
         self._sieve = b""
+        self._asked = False
+        """Whether somebody has asked for a name before: most segments are never asked twice, and need no sieve."""
 
     def add(self, total: Floats, weighted: list[tuple[int, float]]) -> None:
         """Adds the weighted impacts of terms, one after the other, to the rows that hold them."""
@@ -116,7 +118,8 @@ class SegmentReader:
 
     def named(self, wanted: int) -> list[tuple[int, int]]:
         """Kind of name and row of every name with the given hash."""
-        if self.segment.rows < _SIEVED_ROWS:
+        if self.segment.rows < _SIEVED_ROWS or not self._asked:
+            self._asked = True
             kinds, rows = (self.segment.names == np.uint32(wanted)).nonzero()
             return list(zip(kinds.tolist(), rows.tolist(), strict=True))
         sieve = self._sieve
