@@ -67,6 +67,7 @@ def hybrid_rules() -> dict[str, FusionWeights | Calibration]:
         "clauses": FusionWeights(clauses=0.0, standing=0.0),
         "gain of the best clause": FusionWeights(clauses=0.0),
         "standing in a clause": FusionWeights(standing=0.0),
+        "piece by piece": FusionWeights(compared=0.0),
         "abstention": Calibration(floor=-math.inf, floor_short=-math.inf),
     }
 

@@ -5,7 +5,8 @@
 DIRECTORY holds one folder per set with `tools.jsonl` and `queries.jsonl`. Answerable queries are those of the sets.
 Absent abilities are probed in two ways: a query of another set whose right tools have no near relative here
 (`foreign`), and a query whose right tools, with everything that resembles them, are taken out of its own catalog
-(`near`; some of these can still be answered by what remains, so its figure is a lower bound).
+(`near`; some of these can still be answered by what remains, so its figure is a lower bound). Queries that are not
+compared with tools piece by piece, since they meet them by words alone, are left out: they have a line of their own.
 
 Printed are the two lines, fitted on everything, and what several floors would do: first in the mean of the sets, each
 judged by lines and floors that were fitted without it and its relatives (`held out`), then for the project's own corpus,
@@ -47,7 +48,7 @@ EMPTIED = (0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02)
 DOUBTS = (0.0, 0.5, 1.0, 1.5)
 """Levels of doubt to look at: answers below are marked, or emptied."""
 SIGNALS = tuple(field.name for field in fields(Signals))
-FITS = ("nearest", "elsewhere", "both", "length", "length_nearest", "length_elsewhere", "offset")
+FITS = ("nearest", "elsewhere", "both", "length", "length_nearest", "length_elsewhere", "compared", "offset")
 FIRST = ("nearest", "elsewhere", "words", "lead", "offset")
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -105,8 +106,9 @@ def probes(sets: dict[str, Set], model: StaticModel) -> list[Probe]:
         index = indexed(each.documents, model)
 
         def seen(kind: str, source: str, text: str, index: HybridIndex = index, right: bool = False) -> None:
-            probe = Probe(kind=kind, catalog=name, source=source, signals=index.signals(text), right=right)  # noqa: B023
-            found.append(probe)
+            signals = index.signals(text)
+            if signals.compared is not None:
+                found.append(Probe(kind=kind, catalog=name, source=source, signals=signals, right=right))  # noqa: B023
 
         asked = rng.sample(each.queries, min(PER_SET, len(each.queries)))
         for query in asked:

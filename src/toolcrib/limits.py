@@ -223,6 +223,8 @@ QUERY_MAX_CLAUSES = 8
 """Clauses of a query that are also looked up each for itself; more is a text, not a request."""
 CLAUSE_MAX_ROWS = 500
 """Best documents of a query whose clauses are looked at: further down, no clause brings one to the top."""
+COMPARED_ROWS = 20
+"""Best documents of a query that are compared with it piece by piece; 30 are found no better, at half as much again."""
 NEAREST_NAMES = 3
 """Names that an abstaining search shows as the nearest."""
 
@@ -266,7 +268,7 @@ FILL_SAVE_AT_ONCE = 64
 FILL_STOP_S = 2.0
 """Seconds that an ending process waits for the text that is being read."""
 FILL_KEPT_VECTORS = 100_000
-"""Vectors that are kept, in memory and in the file, 276 bytes each; the oldest go first."""
+"""Vectors that are kept, in memory and in the file, 1,301 bytes each; the oldest go first."""
 FILL_SEARCH_WAIT_S = 30.0
 """Seconds that `toolcrib search` waits for vectors before it goes on with what there is."""
 

@@ -1,7 +1,7 @@
 """Floors of retrieval on the project's own corpus: a change that loses ground here has to say why.
 
-Floors lie a little below what was measured when they were set. Two promises are not kept yet and have floors all the
-same, so that they can only get better: queries that share no word with their tool, and abilities that nobody has.
+Floors lie a little below what was measured when they were set. One promise is not kept yet and has a floor all the
+same, so that it can only get better: abilities that nobody has.
 """
 
 import os
@@ -29,8 +29,8 @@ FLOORS: dict[str, dict[str, dict[str, float]]] = {
         "multilingual": {"recall@5": 0.96},
         "typo": {"recall@5": 0.95},
         "ambiguous": {"recall@5": 0.90, "mrr": 0.93},
-        "semantic": {"recall@5": 0.90, "mrr": 0.70},
-        "oblique": {"recall@5": 0.87, "mrr": 0.73},
+        "semantic": {"recall@5": 0.91, "mrr": 0.75},
+        "oblique": {"recall@5": 0.89, "mrr": 0.77},
     },
     "lexical": {
         "lexical": {"recall@5": 1.0},
@@ -60,12 +60,12 @@ def test_no_category_falls_below_its_floor(retrieval: Any) -> None:
         for measure, floor in floors.items():
             assert summary["by_category"][category][measure] >= floor, f"{category} {measure}"
     if retrieval == "hybrid":
-        assert summary["recall@5"] >= 0.93
-        assert summary["mrr"] >= 0.81
-        assert summary["abstention"]["correct"] >= 8
+        assert summary["recall@5"] >= 0.94
+        assert summary["mrr"] >= 0.84
+        assert summary["abstention"]["correct"] >= 19
         assert summary["abstention"]["answerable_emptied"] <= 0.01 * 726
         doubtful = summary["abstention"]["doubtful"]
-        assert summary["abstention"]["correct"] + doubtful["absent"] >= 0.7 * 79
+        assert summary["abstention"]["correct"] + doubtful["absent"] >= 0.75 * 79
         assert doubtful["found"] <= 0.2 * 680
 
 

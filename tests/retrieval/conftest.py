@@ -6,20 +6,19 @@ from collections.abc import Generator
 import pytest
 
 from toolcrib.retrieval import semantic
-from toolcrib.retrieval.sentences import SentenceReader
-from toolcrib.retrieval.vectors import Floats
+from toolcrib.retrieval.sentences import Sentence, SentenceReader
 
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Generator[threading.Event]:
     """A reader that reads tools in the background, and only once it may; queries it reads at once."""
-    may, embed = threading.Event(), SentenceReader.embed
+    may, read = threading.Event(), SentenceReader.read
 
-    def patient(self: SentenceReader, text: str, **limit: int) -> Floats:
+    def patient(self: SentenceReader, text: str, **limit: int) -> Sentence:
         assert "at_most" not in limit or may.wait(60)
-        return embed(self, text, **limit)
+        return read(self, text, **limit)
 
     monkeypatch.setattr(semantic, "READER_AT_ONCE", 0)
-    monkeypatch.setattr(SentenceReader, "embed", patient)
+    monkeypatch.setattr(SentenceReader, "read", patient)
     yield may
     may.set()

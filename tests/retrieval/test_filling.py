@@ -15,7 +15,7 @@ from toolcrib.retrieval.filling import FillState, Reader, VectorFill
 from toolcrib.retrieval.vector_file import VectorFile
 from toolcrib.retrieval.vectors import unit, whole
 
-DIMENSIONS = 64
+SIZE = 64
 TEXTS = [f"tool {number}" for number in range(40)]
 
 
@@ -27,27 +27,27 @@ class FakeReader:
         self._gate = gate
         self._held = held
 
-    def embed(self, text: str) -> np.ndarray:
+    def read(self, text: str) -> bytes:
         if self._gate is not None and self._held in text:
             assert self._gate.wait(60)
         self.texts.append(text)
-        return unit(np.random.default_rng(len(text)).normal(size=DIMENSIONS).astype(np.float32))
+        return np.random.default_rng(len(text)).bytes(SIZE)
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> VectorFile:
-    return VectorFile(tmp_path / "some.vectors", dimensions=DIMENSIONS)
+    return VectorFile(tmp_path / "some.vectors", size=SIZE)
 
 
 def test_asking_does_not_wait_and_the_vectors_come():
     gate = threading.Event()
     fill = VectorFill(load=lambda: FakeReader(gate))
     digests = fill.want(TEXTS)
-    assert fill.vector(digests[0]) is None
+    assert fill.record(digests[0]) is None
     gate.set()
     state = fill.wait(60)
     assert (state.done, state.wanted, state.settled, state.failure) == (40, 40, True, None)
-    assert all(fill.vector(digest) is not None for digest in digests)
+    assert all(fill.record(digest) is not None for digest in digests)
 
 
 def test_progress_is_told_and_only_grows():
@@ -88,17 +88,17 @@ def test_what_was_made_is_there_at_the_next_start(file: VectorFile):
     second.want([*TEXTS, "one more"])
     second.wait(60)
     assert reader.texts == ["one more"]
-    assert second.vector(digests[0]) == first.vector(digests[0])
+    assert second.record(digests[0]) == first.record(digests[0])
 
 
 def test_closing_ends_the_work_and_keeps_what_was_made(file: VectorFile):
     started, gate = threading.Event(), threading.Event()
 
     class Slow(FakeReader):
-        def embed(self, text: str) -> np.ndarray:
+        def read(self, text: str) -> bytes:
             started.set()
             assert gate.wait(60)
-            return super().embed(text)
+            return super().read(text)
 
     fill = VectorFill(load=Slow, file=file)
     fill.want(TEXTS)
@@ -116,12 +116,12 @@ def test_closing_ends_the_work_and_keeps_what_was_made(file: VectorFile):
 
 def test_a_file_that_cannot_be_written_is_reported_and_search_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     (tmp_path / "taken").write_text("a file where a directory should be")
-    fill = VectorFill(load=FakeReader, file=VectorFile(tmp_path / "taken" / "x", dimensions=DIMENSIONS))
+    fill = VectorFill(load=FakeReader, file=VectorFile(tmp_path / "taken" / "x", size=SIZE))
     with caplog.at_level(logging.WARNING, logger="toolcrib"):
         digests = fill.want(TEXTS)
         fill.wait(60)
         fill.close()
-    assert fill.vector(digests[0]) is not None
+    assert fill.record(digests[0]) is not None
     assert "cannot be kept" in caplog.text
 
 
@@ -140,14 +140,14 @@ def test_a_model_that_cannot_be_read_is_kept_as_the_reason_and_reported_once(cap
 
 def test_a_reader_that_breaks_down_is_a_failure_and_no_exception(caplog: pytest.LogCaptureFixture):
     class Broken(FakeReader):
-        def embed(self, text: str) -> np.ndarray:
+        def read(self, text: str) -> bytes:
             raise RuntimeError("secret of the reader")
 
     with caplog.at_level(logging.WARNING, logger="toolcrib"):
         fill = VectorFill(load=Broken)
         digests = fill.want(TEXTS)
         fill.wait(60)
-    assert fill.vector(digests[0]) is None
+    assert fill.record(digests[0]) is None
     assert fill.state.failure == "the reader failed (RuntimeError)"
     assert "secret" not in caplog.text
 
@@ -158,12 +158,12 @@ def test_vectors_are_bounded_and_the_oldest_go():
     fill.wait(60)
     last = fill.want(TEXTS[10:15])
     fill.wait(60)
-    assert fill.vector(first[0]) is None
-    assert fill.vector(last[-1]) is not None
+    assert fill.record(first[0]) is None
+    assert fill.record(last[-1]) is not None
 
 
 def test_whole_numbers_keep_the_direction():
-    vector = unit(np.random.default_rng(1).normal(size=DIMENSIONS).astype(np.float32))
+    vector = unit(np.random.default_rng(1).normal(size=SIZE).astype(np.float32))
     back = unit(whole(vector))
     assert float(back @ vector) > 0.9999
     assert not whole(np.zeros(4, dtype=np.float32)).any()
@@ -173,16 +173,16 @@ def test_a_few_vectors_are_made_by_whoever_asks_and_more_in_the_background(file:
     gate, makers = threading.Event(), set[int]()
 
     class Watched(FakeReader):
-        def embed(self, text: str) -> np.ndarray:
+        def read(self, text: str) -> bytes:
             makers.add(threading.get_ident())
-            return super().embed(text)
+            return super().read(text)
 
     fill = VectorFill(load=lambda: Watched(gate, held="tool 3"), file=file, at_once=3)
     few = fill.want(TEXTS[:3])
-    assert all(fill.vector(digest) is not None for digest in few)
+    assert all(fill.record(digest) is not None for digest in few)
     assert makers == {threading.get_ident()}
     many = fill.want(TEXTS)
-    assert fill.vector(many[3]) is None
+    assert fill.record(many[3]) is None
     gate.set()
     state = fill.wait(60)
     assert (state.done, state.wanted) == (37, 37)
@@ -199,19 +199,19 @@ def test_what_the_file_holds_is_not_made_again_by_whoever_asks(file: VectorFile)
     second = VectorFill(load=lambda: reader, file=file, at_once=100)
     assert second.want(TEXTS) == digests
     assert reader.texts == []
-    assert second.vector(digests[5]) == first.vector(digests[5])
+    assert second.record(digests[5]) == first.record(digests[5])
 
 
 def test_a_failure_while_somebody_asks_is_kept_reported_once_and_not_raised(caplog: pytest.LogCaptureFixture):
     class Broken(FakeReader):
-        def embed(self, text: str) -> np.ndarray:
+        def read(self, text: str) -> bytes:
             raise ValueError("no")
 
     fill = VectorFill(load=Broken, at_once=100, what="the sentence reader")
     with caplog.at_level(logging.WARNING, logger="toolcrib"):
         digests = fill.want(TEXTS)
         fill.want(TEXTS[:2])
-    assert fill.vector(digests[0]) is None
+    assert fill.record(digests[0]) is None
     assert fill.state.failure == "the sentence reader failed (ValueError)"
     assert len(caplog.records) == 1
 

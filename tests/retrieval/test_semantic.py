@@ -18,8 +18,8 @@ from toolcrib.errors import ModelUnavailable, ToolcribError
 from toolcrib.retrieval import semantic
 from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.semantic import StaticModel
-from toolcrib.retrieval.sentences import SentenceReader
-from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Floats, unit
+from toolcrib.retrieval.sentences import Sentence, SentenceReader
+from toolcrib.retrieval.vectors import MODEL_DIRECTORY, unit
 
 
 def document(
@@ -306,7 +306,7 @@ def test_what_was_read_is_kept_for_the_next_start(tmp_path: Path, monkeypatch: p
     codes = first.index(TOOLS).codes
     assert first.readings is not None
     first.readings.close()
-    monkeypatch.setattr(SentenceReader, "embed", None)
+    monkeypatch.setattr(SentenceReader, "read", None)
     assert np.array_equal(StaticModel.load(kept=tmp_path).index(TOOLS).codes, codes)
 
 
@@ -314,11 +314,11 @@ def test_what_was_read_is_kept_for_the_next_start(tmp_path: Path, monkeypatch: p
 def test_a_reader_that_fails_costs_the_sentences_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(self: SentenceReader, text: str, **limit: int) -> Floats:
+    def fail(self: SentenceReader, text: str, **limit: int) -> Sentence:
         raise FloatingPointError
 
     model = StaticModel.load()
-    monkeypatch.setattr(SentenceReader, "embed", fail)
+    monkeypatch.setattr(SentenceReader, "read", fail)
     index = model.index(TOOLS)
     assert index.unread == len(TOOLS)
     assert np.array_equal(index.codes, model.embed_documents(TOOLS))

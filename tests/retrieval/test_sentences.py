@@ -54,7 +54,7 @@ def test_a_need_in_everyday_words_points_at_the_ability_that_meets_it(
 
 
 def test_the_order_of_words_counts(reader: SentenceReader) -> None:
-    one, other = reader.embed("send a file to a person"), reader.embed("a person to send a file")
+    one, other = reader.read("send a file to a person").vector, reader.read("a person to send a file").vector
     assert one.tobytes() != other.tobytes()
 
 
@@ -62,18 +62,18 @@ def test_the_order_of_words_counts(reader: SentenceReader) -> None:
 def test_any_string_gives_a_vector_of_length_one(text: str) -> None:
     reader = shipped().reader
     assert reader is not None
-    assert np.linalg.norm(reader.embed(text)) == pytest.approx(1.0, abs=1e-4)
+    assert np.linalg.norm(reader.read(text).vector) == pytest.approx(1.0, abs=1e-4)
 
 
 def test_the_vector_of_a_query_depends_on_the_query_alone(reader: SentenceReader) -> None:
-    alone = reader.embed("book a table for two")
-    reader.embed("something else entirely " * 20)
-    assert reader.embed("book a table for two").tobytes() == alone.tobytes()
+    alone = reader.read("book a table for two").vector
+    reader.read("something else entirely " * 20)
+    assert reader.read("book a table for two").vector.tobytes() == alone.tobytes()
 
 
 def test_what_lies_beyond_the_last_piece_is_not_read(reader: SentenceReader) -> None:
     long = "rename " * (READER_MAX_PIECES + 5)
-    assert reader.embed(long).tobytes() == reader.embed(long + "and delete everything").tobytes()
+    assert reader.read(long).vector.tobytes() == reader.read(long + "and delete everything").vector.tobytes()
 
 
 def test_a_long_query_is_multiplied_in_groups_with_the_same_result(reader: SentenceReader) -> None:
@@ -86,6 +86,18 @@ def test_a_long_query_is_multiplied_in_groups_with_the_same_result(reader: Sente
 def test_a_query_in_another_language_is_left_to_the_words(model: StaticModel) -> None:
     query = "¿qué tiempo hará mañana?"
     assert model.point(query).tobytes() == model.embed_query(query).tobytes()
+
+
+@pytest.mark.parametrize(
+    "query", ["illuminate the hallway", "set thermostat target temperature", "presigned url for it"]
+)
+def test_one_word_that_only_another_language_has_does_not_make_a_query_foreign(model: StaticModel, query: str) -> None:
+    assert model.reads(query)
+
+
+@pytest.mark.parametrize("query", ["Starte den Container neu", "Passwort erzeugen", "baixar o anexo do e-mail", "天气"])
+def test_two_such_words_or_half_of_them_do(model: StaticModel, query: str) -> None:
+    assert not model.reads(query)
 
 
 def test_the_more_words_are_unknown_the_less_the_sentence_counts(model: StaticModel) -> None:

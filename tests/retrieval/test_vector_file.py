@@ -15,7 +15,7 @@ def record(number: int) -> tuple[bytes, bytes]:
 
 @pytest.fixture
 def file(tmp_path: Path) -> VectorFile:
-    return VectorFile(tmp_path / "deep" / "some.vectors", dimensions=8, most=5)
+    return VectorFile(tmp_path / "deep" / "some.vectors", size=8, most=5)
 
 
 def test_what_was_written_is_read(file: VectorFile):
@@ -29,7 +29,7 @@ def test_there_is_nothing_before_the_first_write(file: VectorFile):
 
 def test_a_second_process_adds_to_what_the_first_wrote(file: VectorFile):
     file.write(dict([record(1)]))
-    VectorFile(file.path, dimensions=8, most=5).write(dict([record(2)]))
+    VectorFile(file.path, size=8, most=5).write(dict([record(2)]))
     assert list(file.read()) == [record(1)[0], record(2)[0]]
 
 

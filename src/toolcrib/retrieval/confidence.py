@@ -3,7 +3,8 @@
 Two lines over the same signals, both fitted on the development sets by `python -m bench.calibration`: how likely the
 first hit is right, and whether anything fits. What counts for the second is how near this index is against how near
 tools elsewhere are; how much of a difference is needed depends on both and on how much the query says, since a
-query of two words is near or far by chance.
+query of two words is near or far by chance. How well the best tool does what is asked, laid side by side with the
+query, counts, too.
 
 Invariant: no single word decides. A word that the index does not know lowers what words can say, never what meaning
 says; so a filler or unknown word cannot empty an answerable query (X2).
@@ -11,6 +12,9 @@ says; so a filler or unknown word cannot empty an answerable query (X2).
 
 import math
 from dataclasses import dataclass
+
+_SURE = 5.0
+"""Log odds beyond which a comparison says no more: no single stage decides alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,8 @@ class Signals:
     """How much the query says: the logarithm of one more than its words that are not grammar."""
     by_words: bool = False
     """Whether the query met tools by its words alone: it is in another language, or half of its words are unknown."""
+    compared: float | None = None
+    """The best log odds that a tool does what is asked (`comparing`); nothing if none was compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +52,7 @@ class Line:
     length_nearest: float = 0.0
     """Of `length` times `nearest`."""
     length_elsewhere: float = 0.0
+    compared: float = 0.0
 
     def value(self, signals: Signals) -> float:
         """The sum."""
@@ -57,6 +64,7 @@ class Line:
             + self.length * signals.length
             + self.words * signals.words
             + self.lead * signals.lead
+            + self.compared * max(-_SURE, min(_SURE, signals.compared or 0.0))
         )
 
 
@@ -64,21 +72,28 @@ class Line:
 class Calibration:
     """How signals become decisions."""
 
-    first_right: Line = Line(nearest=11.06, elsewhere=-9.37, words=1.35, lead=5.15, offset=-4.19)
+    first_right: Line = Line(nearest=10.24, elsewhere=-8.61, words=1.71, lead=4.89, offset=-4.24)
     """Log odds that the first hit is right."""
     fits: Line = Line(
+        nearest=6.95, elsewhere=-14.34, words=0.0, lead=0.0, offset=2.97,
+        both=6.67, length=-1.72, length_nearest=3.08, length_elsewhere=0.22, compared=0.15,
+    )  # fmt: skip
+    """The greater, the more likely that something fits."""
+    fits_by_words: Line = Line(
         nearest=3.26, elsewhere=-10.4, words=0.0, lead=0.0, offset=2.66,
         both=7.8, length=-1.55, length_nearest=5.2, length_elsewhere=-1.8,
     )  # fmt: skip
-    """The greater, the more likely that something fits."""
-    floor: float = -0.1
-    """Below this value of `fits` the search abstains."""
-    floor_short: float = -0.3
+    """The same where no tool was compared with the query."""
+    floor: float = -0.55
+    """Below this value the search abstains."""
+    floor_short: float = -0.8
     """The floor for a query that says little, chosen on such queries alone."""
     floor_by_words: float = -0.9
     """The floor for a query that met tools by its words alone, which is less sure; no set to choose on has such."""
-    doubt: float = 1.5
-    """Below this value of `fits` it is likely that nothing fits, and not sure enough to hold the hits back."""
+    floor_uncompared: float = -0.3
+    """The floor for any other query that no tool was compared with."""
+    doubt: float = 0.9
+    """Below this value it is likely that nothing fits, and not sure enough to hold the hits back."""
     short: float = math.log1p(5.5)
     """Length below which a query says little: five words without the grammatical ones."""
     sure_words: float = 0.5
@@ -90,12 +105,16 @@ class Calibration:
 
     def abstains(self, signals: Signals) -> bool:
         """Whether nothing fits."""
-        floor = self.floor_short if signals.length < self.short else self.floor
-        return self._below(signals, self.floor_by_words if signals.by_words else floor)
+        if signals.by_words:
+            return self._below(signals, self.floor_by_words)
+        if signals.compared is None:
+            return self._below(signals, self.floor_uncompared)
+        return self._below(signals, self.floor_short if signals.length < self.short else self.floor)
 
     def doubts(self, signals: Signals) -> bool:
         """Whether perhaps nothing fits; so it is wherever it abstains."""
         return self._below(signals, self.doubt)
 
     def _below(self, signals: Signals, floor: float) -> bool:
-        return signals.words < self.sure_words and self.fits.value(signals) < floor
+        line = self.fits_by_words if signals.compared is None else self.fits
+        return signals.words < self.sure_words and line.value(signals) < floor

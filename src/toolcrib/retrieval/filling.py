@@ -27,16 +27,15 @@ from toolcrib.limits import (
     FILL_STOP_S,
 )
 from toolcrib.retrieval.vector_file import DIGEST_BYTES, VectorFile
-from toolcrib.retrieval.vectors import Floats, whole
 
 logger = logging.getLogger("toolcrib")
 
 
 class Reader(Protocol):
-    """Turns one text into a vector."""
+    """Makes a record of a text: its vector, and what else is kept of it."""
 
-    def embed(self, text: str) -> Floats:
-        """The vector of a text."""
+    def read(self, text: str) -> bytes:
+        """The record of a text; all records of a reader are of one length."""
         ...
 
 
@@ -116,8 +115,8 @@ class VectorFill:
             self._start()
         return digests
 
-    def vector(self, digest: bytes) -> bytes | None:
-        """The vector of a text in whole numbers, if it is there."""
+    def record(self, digest: bytes) -> bytes | None:
+        """The record of a text, if it is there."""
         return self._vectors.get(digest)
 
     def wait(self, seconds: float, heard: Callable[[FillState], None] = lambda state: None) -> FillState:
@@ -212,7 +211,7 @@ class VectorFill:
 
     def _make(self, texts: Mapping[bytes, str]) -> None:
         for digest, text in texts.items():
-            self._keep(digest, whole(self._require().embed(text)).tobytes())
+            self._keep(digest, self._require().read(text))
         with self._changed:
             self.version += 1
 
@@ -222,7 +221,7 @@ class VectorFill:
             for digest, text in batch:
                 if self._stopping:
                     return
-                self._keep(digest, whole(self._require().embed(text)).tobytes())
+                self._keep(digest, self._require().read(text))
             with self._changed:
                 self.version += 1
                 self._changed.notify_all()

@@ -3,7 +3,8 @@
 Words are worth their plain sum, in a small fixed unit; meaning is the cosine. So a long query, which tells much by
 its words, leans on them, and a short one, whose single shared word may be a coincidence, leans on meaning. A share of
 what the query could have been worth does the opposite, and the share of the best hit makes a poor match look perfect.
-A query that states several needs is also looked up clause by clause (`clauses`).
+A query that states several needs is also looked up clause by clause (`clauses`), and the best few tools are compared
+with the query piece by piece (`comparing`): within bounds, since that judges one need at a time.
 
 Invariant: without meaning (no model, or no word that it knows) the order is that of words alone.
 """
@@ -14,6 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
+
+_SURE = np.float32(3.0)
+"""Log odds from which on, up or down, a judgement counts no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,8 @@ class FusionWeights:
     """How much of what its best clause adds a document takes."""
     standing: float = 0.3
     """What it costs to stand behind the best document of every clause, per unit of score."""
+    compared: float = 0.04
+    """One unit of the log odds that a document does what is asked."""
 
     def by_words(self) -> "FusionWeights":
         """The weights for a query that meets tools by its words alone."""
@@ -40,3 +46,8 @@ def fuse(words: Floats, meaning: Floats, weights: FusionWeights) -> Floats:
     fused = words * np.float32(weights.words)
     fused += meaning * np.float32(weights.meaning)
     return fused
+
+
+def compared_part(judged: Floats, weights: FusionWeights) -> Floats:
+    """What documents get for how well they do what is asked; none loses against one that was not looked at."""
+    return (np.clip(judged, -_SURE, _SURE) + _SURE) * np.float32(weights.compared)

@@ -9,6 +9,7 @@ name the query is.
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol, runtime_checkable
 
@@ -16,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.errors import ModelUnavailable
-from toolcrib.limits import NEAREST_NAMES, QUERY_MAX_CHARS, RESULTS_MAX_HITS
+from toolcrib.limits import COMPARED_ROWS, NEAREST_NAMES, QUERY_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.retrieval.base import Document, Hit, Ranking
 from toolcrib.retrieval.clauses import clause_part, clauses, looked_at
 from toolcrib.retrieval.cohort import Cohort
 from toolcrib.retrieval.confidence import Calibration, Signals
 from toolcrib.retrieval.filling import VectorFill
-from toolcrib.retrieval.fusion import FusionWeights, fuse
+from toolcrib.retrieval.fusion import FusionWeights, compared_part, fuse
 from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever, Match, lift_named
 from toolcrib.retrieval.selection import Scored, best_of, best_rows, select
 from toolcrib.retrieval.semantic import Places, StaticModel
@@ -57,6 +58,10 @@ class Reading(Protocol):
 
     def by_words(self, query: str) -> bool:
         """Whether this query meets the documents by their words alone."""
+        ...
+
+    def judged(self, query: str, rows: Places) -> Floats | None:
+        """The log odds that each of some documents does what is asked, if that can be said."""
         ...
 
 
@@ -188,16 +193,14 @@ class HybridIndex:
         limit = min(limit, RESULTS_MAX_HITS, len(self))
         if limit <= 0:
             return Ranking(hits=(), abstained=False, confidence=0.0, mode=self._mode(query))
-        match = self._match(query)
-        meaning = self._meaning(query)
-        fused = self._fused(query, match, meaning)
-        signals = self._signals(query, match, meaning, fused)
-        scores = lift_named(fused, match.named)
+        look = self._look(query)
+        match, signals = look.match, self._signals(query, look)
+        scores = lift_named(look.scores, match.named)
         found = select(best_of(scores), self._lexical.documents.get, limit=limit, rival=self._lexical.rival)
         confidence = 1.0 if match.named else round(self._calibration.confidence(signals), 4)
         if not found or (not match.named and self._calibration.abstains(signals)):
             return self._nothing(query, found, limit, confidence)
-        stages = self._stages(query, match, meaning) if explain else {}
+        stages = self._stages(look) if explain else {}
         hits = tuple(
             Hit(
                 key=document.key,
@@ -212,27 +215,34 @@ class HybridIndex:
 
     def signals(self, query: str) -> Signals:
         """What a search for the query would see; for calibration."""
-        match = self._match(query)
-        meaning = self._meaning(query)
-        fused = self._fused(query, match, meaning)
-        return self._signals(query, match, meaning, fused)
+        return self._signals(query, self._look(query))
 
     def _match(self, query: str) -> Match:
         return self._lexical.match(query, self._english(query) if self._english is not None else ())
 
-    def _fused(self, query: str, match: Match, meaning: Floats) -> Floats:
-        fused = fuse(match.scores, meaning, self._weights_of(query))
+    def _look(self, query: str) -> "_Look":
+        """Scores every row: words and meaning; of the best of them the clauses, too, of the best few the pieces."""
+        match = self._match(query)
+        meaning = self._meaning(query)
+        scores = fuse(match.scores, meaning, self._weights_of(query))
         gone = self._lexical.postings.gone
         if len(gone):
-            fused[gone] = meaning[gone] = 0.0
-        rows, part = self._clause_part(query, fused)
-        if len(rows):
+            scores[gone] = meaning[gone] = 0.0
+        clause_rows, part = self._clause_part(query, scores)
+        stages = {"clauses": (clause_rows, part)}
+        if len(clause_rows):
             # Rows that are not looked at stay below those that are.
-            added = np.full(len(fused), part.min(), dtype=np.float32)
-            added[rows] = part
-            fused += added
-            fused[gone] = 0.0
-        return fused
+            added = np.full(len(scores), part.min(), dtype=np.float32)
+            added[clause_rows] = part
+            scores += added
+            scores[gone] = 0.0
+        rows = _leading(scores)
+        judged = self._judged(query, rows)
+        if judged is not None:
+            stages["pieces"] = (rows, compared_part(judged, self._weights))
+            scores[rows] += stages["pieces"][1]
+        best = None if judged is None else float(judged.max())
+        return _Look(match=match, meaning=meaning, scores=scores, best=best, stages=stages)
 
     def _clause_part(self, query: str, fused: Floats) -> tuple[Places, Floats]:
         """The rows whose clauses are looked at, and what the clauses add to them; none for a simple query."""
@@ -244,21 +254,23 @@ class HybridIndex:
         whole, *near = self._some((query, *parts), rows)
         return rows, clause_part(words, near, whole, self._weights_of(query))
 
-    def _signals(self, query: str, match: Match, meaning: Floats, fused: Floats) -> Signals:
-        nearest = float(meaning.max(initial=0.0))
+    def _signals(self, query: str, look: "_Look") -> Signals:
+        match, scores = look.match, look.scores
+        nearest = float(look.meaning.max(initial=0.0))
         by_words = self._by_words(query)
         mass = match.mass
-        few = min(_LEADERS, len(fused))
-        best = fused[best_rows(fused, few)]
+        few = min(_LEADERS, len(scores))
+        best = scores[best_rows(scores, few)]
         return Signals(
             nearest=nearest,
             elsewhere=nearest if self._cohort is None else self._cohort.nearness(query, by_words=by_words),
             words=float(match.scores.max(initial=0.0)) / mass if mass > 0.0 else 0.0,
             # Rows that are gone stand at 0; so does, here, what is farther than nothing.
-            lead=float(best.max() - best.min() if len(best) >= few else fused.max()),
+            lead=float(best.max() - best.min() if len(best) >= few else scores.max()),
             # Neither translations nor the parts of unspaced scripts make a query say more.
             length=math.log1p(min(sum(word.telling for word in match.words), len(runs_of(query[:QUERY_MAX_CHARS])))),
             by_words=by_words or match.translated,
+            compared=look.best,
         )
 
     def _by_words(self, query: str) -> bool:
@@ -276,10 +288,26 @@ class HybridIndex:
         """Nearness of some rows to each text, in their order, which is ascending."""
         if self._added is None:
             return self._base.some(texts, rows)
-        size = len(self._lexical.documents.base)
-        here = int(np.searchsorted(rows, size))
-        pairs = zip(self._base.some(texts, rows[:here]), self._added.some(texts, rows[here:] - size), strict=True)
+        here, there = self._parted(rows)
+        pairs = zip(self._base.some(texts, here), self._added.some(texts, there), strict=True)
         return [np.concatenate(pair) for pair in pairs]
+
+    def _judged(self, query: str, rows: Places) -> Floats | None:
+        """How well some rows do what is asked, in their order, which is ascending; nothing if that cannot be said."""
+        if not len(rows) or not self._weights.compared or not isinstance(self._base, Reading):
+            return None
+        if self._added is None:
+            return self._base.judged(query, rows)
+        here, there = self._parted(rows)
+        base = self._base.judged(query, here)
+        added = self._added.judged(query, there) if isinstance(self._added, Reading) else None
+        return None if base is None or added is None else np.concatenate((base, added))
+
+    def _parted(self, rows: Places) -> tuple[Places, Places]:
+        """Rows of the base, and rows that were added, each by its own count."""
+        size = len(self._lexical.documents.base)
+        place = int(np.searchsorted(rows, size))
+        return rows[:place], rows[place:] - size
 
     def _mode(self, query: str) -> str:
         """What this search was done with."""
@@ -295,15 +323,12 @@ class HybridIndex:
             hits=(), abstained=True, confidence=round(confidence, 4), nearest=nearest, mode=self._mode(query)
         )
 
-    def _stages(self, query: str, match: Match, meaning: Floats) -> dict[str, dict[str, float]]:
-        """What each stage but the words gave, by the document's key; of rows that it gave nothing, nothing."""
-        stages = {"clauses": np.zeros_like(meaning)}
-        rows, part = self._clause_part(query, fuse(match.scores, meaning, self._weights_of(query)))
-        stages["clauses"][rows] = part
-        documents = (*self._lexical.documents.base, *self._lexical.documents.added)
+    def _stages(self, look: "_Look") -> dict[str, dict[str, float]]:
+        """What each stage but the words and the meaning gave, by the document's key."""
+        documents = self._lexical.documents
         return {
-            name: {documents[int(row)].key: float(values[row]) for row in np.flatnonzero(values)}
-            for name, values in stages.items()
+            name: {documents.get(row).key: value for row, value in zip(rows.tolist(), parts.tolist(), strict=True)}
+            for name, (rows, parts) in look.stages.items()
         }
 
     def _evidence(
@@ -315,3 +340,26 @@ class HybridIndex:
         evidence |= {name: round(values.get(document.key, 0.0), 4) for name, values in stages.items()}
         evidence["meaning"] = round(score - sum(evidence.values()), 4)
         return {name: value for name, value in evidence.items() if value or name == "meaning"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What one search saw."""
+
+    match: Match
+    meaning: Floats
+    scores: Floats
+    best: float | None
+    """The best log odds that a row does what is asked, if any was compared."""
+    stages: dict[str, tuple[Places, Floats]]
+    """What further stages gave, and to which rows."""
+
+
+def _leading(scores: Floats) -> Places:
+    """The rows that are compared with the query, in ascending order."""
+    rows = best_rows(scores, COMPARED_ROWS)
+    if len(rows) > 2 * COMPARED_ROWS:
+        # So many are alike at the edge that to look at all costs more than it tells; which of them would be chance.
+        values = scores[rows]
+        rows = rows[values > values.min()]
+    return rows

@@ -1,8 +1,9 @@
 """Decides how near a query and a tool are in meaning, with word vectors that ship in this package.
 
 A text is the weighted sum of its word vectors, brought to length one; nearness is the cosine. Queries and tools are
-also read as sentences (`sentences`): a query when it is asked, a tool once, and both vectors are added up. An index
-whose tools are not all read yet answers by their words. There is no network, no library but numpy and no work at
+also read as sentences (`sentences`): a query when it is asked, a tool once, and both vectors are added up; what was
+read also lets some of the tools be compared with the query piece by piece (`comparing`). An index whose tools are not
+all read yet answers by their words. There is no network, no library but numpy and no work at
 import: the table is read at the first `StaticModel.load`.
 
 Invariant: every vector has length one or is all zero, never NaN, whatever the text. A missing or damaged
@@ -35,6 +36,7 @@ from toolcrib.limits import (
     SEMANTIC_REFINED_DOCUMENTS,
 )
 from toolcrib.retrieval.base import Document
+from toolcrib.retrieval.comparing import Comparer
 from toolcrib.retrieval.filling import VectorFill
 from toolcrib.retrieval.products import CodedVectors
 from toolcrib.retrieval.sentences import SentenceReader
@@ -79,10 +81,12 @@ class StaticModel:
     version: str
     reader: SentenceReader | None
     """Reads sentences; `None` if it cannot be used."""
+    comparer: Comparer | None = None
+    """Compares what was read; `None` if it cannot be used."""
     readings: VectorFill | None = None
     """Tools as sentences; `None` without a reader."""
     _cache: dict[str, bytes] = field(default_factory=dict[str, bytes])
-    _queries: dict[str, Floats] = field(default_factory=dict[str, Floats])
+    _queries: dict[str, "_Asked"] = field(default_factory=dict[str, "_Asked"])
 
     @classmethod
     def load(cls, directory: Path = MODEL_DIRECTORY, *, kept: Path | None = None) -> "StaticModel":
@@ -110,10 +114,13 @@ class StaticModel:
             logger.warning("queries and tools are read word by word: %s; install toolcrib again", error)
             return model
         model.reader = reader
-        file = VectorFile(kept / f"{reader.mark}.vectors", dimensions=model.dimensions) if kept is not None else None
-        model.readings = VectorFill(
-            load=lambda: _ToolReader(reader, vocabulary), file=file, at_once=READER_AT_ONCE, what="the sentence reader"
-        )
+        try:
+            model.comparer = Comparer.load(reader.mark, directory)
+        except ModelUnavailable as error:
+            logger.warning("the best hits are not compared with the query: %s; install toolcrib again", error)
+        reads = _ToolReader(reader, model.comparer, vocabulary)
+        file = VectorFile(kept / f"{reads.mark}.vectors", size=reads.record_bytes) if kept is not None else None
+        model.readings = VectorFill(load=lambda: reads, file=file, at_once=READER_AT_ONCE, what="the sentence reader")
         return model
 
     @property
@@ -128,24 +135,32 @@ class StaticModel:
 
     def point(self, query: str) -> Floats:
         """Where the tools for a query lie, by its words and as a sentence; all zero when no word means anything."""
+        return self._asked(query).vector
+
+    def pieces(self, query: str) -> Floats | None:
+        """What tools are compared with; nothing for a query that is not read as a sentence."""
+        return self._asked(query).pieces
+
+    def _asked(self, query: str) -> "_Asked":
         kept = self._queries.get(query)
         if kept is None:
-            kept = self._pointed(query)
+            kept = self._read(query)
             if len(self._queries) >= SEMANTIC_CACHED_QUERIES:
                 self._queries.clear()
             self._queries[query] = kept
         return kept
 
-    def _pointed(self, query: str) -> Floats:
+    def _read(self, query: str) -> "_Asked":
         words = self.embed_query(query)
         if self.reader is None or not _is_readable(query, self.vocabulary):
-            return words
+            return _Asked(words, None)
         known = self.vocabulary.known_share(query)
+        sentence = self.reader.read(query[:QUERY_MAX_CHARS])
         # A misspelt word has pieces that mean something else, and leads the sentence astray.
         share = np.float32(READER_SHARE * known)
         mixed = words * (np.float32(1.0) - share)
-        mixed += self.reader.embed(query[:QUERY_MAX_CHARS]) * share
-        return unit(mixed)
+        mixed += sentence.vector * share
+        return _Asked(unit(mixed), None if self.comparer is None else self.comparer.asked.pieces(sentence.states))
 
     def reads(self, query: str) -> bool:
         """Whether a query is read as a sentence; if not, its words meet those of the tools."""
@@ -211,8 +226,10 @@ class SemanticIndex:
     def __init__(self, model: StaticModel, documents: Sequence[Document]) -> None:
         self._model = model
         self._by_words = self._vectors = _Layered.of(CodedVectors.of(model.embed_documents(documents)))
-        self._digests = model.readings.want(list(map(tool_text, documents))) if model.readings is not None else ()
-        self._missing: Sequence[bytes] = self._digests
+        self._digests: Sequence[bytes] = ()
+        if model.readings is not None:
+            self._digests = model.readings.want(list(map(tool_text, documents)))
+        self._missing = self._digests
         self._seen = -1
         self._lock = Lock()
 
@@ -254,15 +271,26 @@ class SemanticIndex:
         vectors = self._by_words.all.some(rows)
         return [vectors.near(self._model.embed_query(text)) for text in texts]
 
+    def judged(self, query: str, rows: Places) -> Floats | None:
+        """How well some documents do what is asked (`comparing`); nothing if the query meets them by words alone."""
+        pieces = self._model.pieces(query)
+        if pieces is None or self._model.comparer is None or self._model.readings is None or self.by_words(query):
+            return None
+        places: list[int] = rows.tolist()
+        records = [self._model.readings.record(self._digests[place]) for place in places]
+        kept = [record[self._model.dimensions :] for record in records if record is not None]
+        return self._model.comparer.judged(pieces, b"".join(kept)) if len(kept) == len(records) else None
+
     def _take(self, readings: VectorFill) -> None:
         """Looks what has been read since the last look; takes it over once that is everything."""
         seen = readings.version
-        missing = [digest for digest in self._missing if readings.vector(digest) is None]
+        missing = [digest for digest in self._missing if readings.record(digest) is None]
         if not missing:
-            found = [readings.vector(digest) for digest in self._digests]
+            found = [readings.record(digest) for digest in self._digests]
             missing = [digest for digest, made in zip(self._digests, found, strict=True) if made is None]
             if not missing:
-                read = np.frombuffer(b"".join(filter(None, found)), dtype=np.int8).reshape(len(found), -1)
+                vectors = b"".join([made[: self._model.dimensions] for made in found if made is not None])
+                read = np.frombuffer(vectors, dtype=np.int8).reshape(len(found), -1)
                 self._vectors = _Layered.of(CodedVectors.of(_both(self._by_words.all.codes, read)))
         self._missing, self._seen = missing, seen
 
@@ -289,16 +317,37 @@ class _Layered:
 
 
 @dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is made of a query."""
+
+    vector: Floats
+    pieces: Floats | None
+
+
+@dataclass(frozen=True, slots=True)
 class _ToolReader:
     """Reads tools that are written in English; of any other the sentence says nothing."""
 
     reader: SentenceReader
+    comparer: Comparer | None
     vocabulary: Vocabulary
 
-    def embed(self, text: str) -> Floats:
+    @property
+    def mark(self) -> str:
+        """What tells its records from those of others."""
+        return self.reader.mark if self.comparer is None else f"{self.reader.mark}-{self.comparer.mark}"
+
+    @property
+    def record_bytes(self) -> int:
+        return self.reader.points.columns + (0 if self.comparer is None else self.comparer.record_bytes)
+
+    def read(self, text: str) -> bytes:
+        """The vector of a tool in whole numbers, and its pieces."""
         if not _is_readable(text, self.vocabulary):
-            return np.zeros(self.reader.points.columns, dtype=np.float32)
-        return self.reader.embed(text, at_most=READER_TOOL_PIECES)
+            return bytes(self.record_bytes)
+        sentence = self.reader.read(text, at_most=READER_TOOL_PIECES)
+        vector = whole(sentence.vector).tobytes()
+        return vector if self.comparer is None else vector + self.comparer.record(sentence.states)
 
 
 def tool_text(document: Document) -> str:

@@ -28,6 +28,18 @@ from toolcrib.retrieval.wordpiece import WordPieces
 _FILE = "reader.npz"
 _FORMAT = 1
 _LAYERS = 6
+_TAKEN = (4, 2)
+"""Layers after which the states of pieces are taken: later on they say more of the sentence than of their words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """What the reader makes of a text."""
+
+    vector: Floats
+    """Where the tools for it lie; of length one."""
+    states: Floats
+    """Of each word piece, its states after some of the layers, side by side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +86,13 @@ class SentenceReader:
         except (KeyError, ValueError, TypeError, IndexError) as error:
             raise ModelUnavailable(f"{_FILE} is damaged: {error}") from error
 
-    def embed(self, text: str, *, at_most: int = READER_MAX_PIECES) -> Floats:
-        """Where the tools for this text lie: a vector of length one."""
+    def read(self, text: str, *, at_most: int = READER_MAX_PIECES) -> "Sentence":
+        """Reads a text."""
         numbers = self.numbering[self.pieces.numbers(text, at_most=at_most)]
         states = self.codes[numbers].astype(np.float32) * self.scales[numbers, None]
         states = self.first(states + self.places[: len(states)])
+        after = [states]
         for layer in self.layers:
-            states = layer(states)
-        return unit(self.points(states).mean(axis=0))
+            after.append(layer(after[-1]))
+        vector = unit(self.points(after[-1]).mean(axis=0))
+        return Sentence(vector=vector, states=np.concatenate([after[number] for number in _TAKEN], axis=1))

@@ -34,10 +34,10 @@ class VectorFile:
 
     __slots__ = ("_most", "_record", "_size", "path")
 
-    def __init__(self, path: Path, *, dimensions: int, most: int = FILL_KEPT_VECTORS) -> None:
+    def __init__(self, path: Path, *, size: int, most: int = FILL_KEPT_VECTORS) -> None:
         self.path = path
         self._most = most
-        self._size = DIGEST_BYTES + dimensions
+        self._size = DIGEST_BYTES + size
         self._record = self._size + _CHECK_BYTES
 
     def read(self) -> dict[bytes, bytes]:

@@ -36,6 +36,8 @@ _STEM_SHARE = 0.6
 
 _FOREIGN_SHARE = 0.4
 """Share of unknown words from which on a text is taken to be in another language."""
+_FEW_WORDS = 2
+"""Words of a text up to which a single foreign one says that the text is foreign."""
 
 _SPLIT_KEPT = 8
 """Texts whose words are kept: a query is asked for its words four times in a row."""
@@ -142,10 +144,16 @@ class Vocabulary:
         return tuple(dict.fromkeys(self.tokens[row] for word in unknown for row, _ in self._foreign(word)))
 
     def foreign_share(self, text: str) -> float:
-        """The share of a query's words that are known from another language only, 0 to 1."""
+        """The share of a text's words that are known from another language only, 0 to 1.
+
+        One such word among several that are not is rather an English one that the table lacks ("thermostat").
+        """
         words = [word[:SEMANTIC_WORD_MAX_CHARS] for word in split(text[:QUERY_MAX_CHARS])]
         unknown = [word for word in words if word not in self.words and not word.isdigit()]
-        return sum(1 for word in unknown if self._foreign(word)) / len(words) if unknown else 0.0
+        foreign = [word for word in unknown if self._foreign(word)]
+        if len(foreign) == 1 and len(words) > _FEW_WORDS and foreign[0].isascii():
+            return 0.0
+        return len(foreign) / len(words) if foreign else 0.0
 
     def known_share(self, text: str) -> float:
         """The share of a query's words that the table knows as they are written, 0 to 1."""
