@@ -18,7 +18,7 @@ from toolcrib.errors import ModelUnavailable
 from toolcrib.limits import COMPARED_ROWS, READER_TOOL_PIECES
 from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.comparing import Comparer
-from toolcrib.retrieval.fusion import FusionWeights
+from toolcrib.retrieval.fusion import FusionWeights, compared_part
 from toolcrib.retrieval.hybrid import HybridIndex, HybridRetriever
 from toolcrib.retrieval.semantic import StaticModel
 from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Floats
@@ -150,6 +150,15 @@ def test_hundreds_of_tools_that_are_alike_are_not_all_compared(monkeypatch: pyte
     monkeypatch.setattr(Comparer, "judged", lambda self, asked, records: counts.append(len(records)) or np.zeros(1))
     assert len(made.search("what these all do", limit=5).hits) == 5
     assert not counts
+
+
+def test_the_more_needs_a_query_has_the_less_the_judgement_of_the_whole_counts() -> None:
+    found = np.array([-9.0, 0.0, 9.0], dtype=np.float32)
+    one, four = (compared_part(found, FusionWeights(), needs) for needs in (1, 4))
+    assert one.tolist() == sorted(one.tolist())
+    assert one[0] == 0.0
+    assert four == pytest.approx(one / 2)
+    assert compared_part(found, FusionWeights(), 0).tolist() == one.tolist()
 
 
 def _without(name: str) -> Callable[[dict[str, Any]], None]:

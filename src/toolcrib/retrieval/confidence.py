@@ -72,7 +72,7 @@ class Line:
 class Calibration:
     """How signals become decisions."""
 
-    first_right: Line = Line(nearest=10.24, elsewhere=-8.61, words=1.71, lead=4.89, offset=-4.24)
+    first_right: Line = Line(nearest=10.32, elsewhere=-8.85, words=1.56, lead=4.88, offset=-4.16)
     """Log odds that the first hit is right."""
     fits: Line = Line(
         nearest=6.95, elsewhere=-14.34, words=0.0, lead=0.0, offset=2.97,
@@ -84,7 +84,7 @@ class Calibration:
         both=7.8, length=-1.55, length_nearest=5.2, length_elsewhere=-1.8,
     )  # fmt: skip
     """The same where no tool was compared with the query."""
-    floor: float = -0.55
+    floor: float = -0.65
     """Below this value the search abstains."""
     floor_short: float = -0.8
     """The floor for a query that says little, chosen on such queries alone."""

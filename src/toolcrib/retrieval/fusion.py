@@ -48,6 +48,9 @@ def fuse(words: Floats, meaning: Floats, weights: FusionWeights) -> Floats:
     return fused
 
 
-def compared_part(judged: Floats, weights: FusionWeights) -> Floats:
-    """What documents get for how well they do what is asked; none loses against one that was not looked at."""
-    return (np.clip(judged, -_SURE, _SURE) + _SURE) * np.float32(weights.compared)
+def compared_part(judged: Floats, weights: FusionWeights, needs: int) -> Floats:
+    """What documents get for how well they do what is asked; none loses against one that was not looked at.
+
+    Of several needs a tool meets one, and is judged by all: the more there are, the less that says.
+    """
+    return (np.clip(judged, -_SURE, _SURE) + _SURE) * np.float32(weights.compared / max(1, needs) ** 0.5)

@@ -239,7 +239,7 @@ class HybridIndex:
         rows = _leading(scores)
         judged = self._judged(query, rows)
         if judged is not None:
-            stages["pieces"] = (rows, compared_part(judged, self._weights))
+            stages["pieces"] = (rows, compared_part(judged, self._weights, len(clauses(query))))
             scores[rows] += stages["pieces"][1]
         best = None if judged is None else float(judged.max())
         return _Look(match=match, meaning=meaning, scores=scores, best=best, stages=stages)
