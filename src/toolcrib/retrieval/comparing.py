@@ -157,7 +157,7 @@ class Comparer:
         near_offered = np.where(there[..., None], near, _FAR).max(axis=1)
         near_asked = near.max(axis=2)
         found = np.matmul(to_offered.transpose(0, 2, 1), offered)
-        from_asked = self.asked.compared(np.broadcast_to(asked, found.shape), found, near_offered)
+        from_asked = self.asked.compared(asked, found, near_offered)
         from_offered = self.offered.compared(offered, np.matmul(to_asked, asked), near_asked)
         from_offered *= there[..., None]
         weight_asked = self.asked.shares(asked)
@@ -176,5 +176,6 @@ class Comparer:
             ),
             axis=1,
         )
-        thought = np.maximum(seen @ self.first + self.first_shift, np.float32(0.0))
+        # One after the other: a product of all at once is large enough for a BLAS to wake threads.
+        thought = np.maximum(np.matmul(seen[:, None], self.first)[:, 0] + self.first_shift, np.float32(0.0))
         return thought @ self.last + self.last_shift + _PER_PIECE * (of_asked - np.float32(0.5))
