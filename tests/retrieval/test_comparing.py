@@ -87,11 +87,10 @@ def test_any_two_strings_are_judged_and_the_judgement_is_a_number(query: str, to
 
 
 def test_of_a_tool_that_was_not_read_nothing_is_known() -> None:
-    unread = bytes(comparer().record_bytes)
     known = [record("send message: Sends a message."), record("delete file: Deletes a file.")]
+    unread = bytes(comparer().record_bytes)
     found = comparer().judged(asked("delete a file"), b"".join([known[0], unread, known[1]]))
-    assert found[1] == pytest.approx((found[0] + found[2]) / 2, abs=1e-5)
-    assert comparer().judged(asked("delete a file"), unread * 2).tolist() == [0.0, 0.0]
+    assert np.isnan(found).tolist() == [False, True, False]
 
 
 def test_a_record_has_one_length_however_long_the_tool_is() -> None:
@@ -142,6 +141,35 @@ def test_a_changed_tool_is_compared_like_the_others() -> None:
     assert isinstance(made, HybridIndex)
     query = "start a list of songs for the party"
     assert made.signals(query).compared == pytest.approx(index(changed).signals(query).compared, abs=1e-4)
+
+
+FOREIGN = [
+    document("borrar", "Borra una lista de canciones.", leaf="borrar_lista"),
+    document("crear", "Crea una lista de canciones.", leaf="crear_lista"),
+]
+
+
+def test_a_tool_in_another_language_gets_the_mean_of_the_others_however_the_index_came_to_be() -> None:
+    retriever = HybridRetriever(load=shipped)
+    retriever.index(TOOLS)
+    amended = retriever.index([*TOOLS, FOREIGN[0]])
+    assert isinstance(amended, HybridIndex)
+    assert amended._added is not None
+    whole = index([*TOOLS, FOREIGN[0]])
+    query = "remove a list of songs"
+    found, fresh = (
+        {hit.key: hit.evidence.get("pieces", 0.0) for hit in made.search(query, limit=9, explain=True).hits}
+        for made in (amended, whole)
+    )
+    assert found == pytest.approx(fresh, abs=1e-3)
+    others = [part for key, part in found.items() if key != "borrar"]
+    assert min(others) <= found["borrar"] < max(others)
+
+
+def test_among_tools_in_another_language_alone_nothing_is_compared() -> None:
+    made = index(FOREIGN)
+    assert made.signals("remove a list of songs").compared is None
+    assert made.search("remove a list of songs", limit=2).mode == "hybrid"
 
 
 def test_hundreds_of_tools_that_are_alike_are_not_all_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,9 @@ The nearness of two sentences says what they are about; of "delete a playlist" a
 the pieces of the tool, each piece of the tool seeks its own in the query, and a small network judges what they find.
 The pieces of a tool are taken once, when it is read.
 
-Invariant: the judgement depends on the query and the tool alone, however many others are judged with it, and is never
-NaN. A comparer belongs to one reader: beside another it means nothing, and is not used.
+Invariant: the judgement depends on the query and the tool alone, however many others are judged with it, and is NaN
+for a tool that was not read and for no other. A comparer belongs to one reader: beside another it means nothing, and
+is not used.
 """
 
 import json
@@ -129,23 +130,18 @@ class Comparer:
         return 1 + READER_TOOL_PIECES * self.offered.takes.columns
 
     def record(self, states: Floats) -> bytes:
-        """What is kept of a tool, from the states that the reader ended with."""
+        """What is kept of a tool, from what was read of it."""
         pieces = whole(self.offered.pieces(states[:READER_TOOL_PIECES])).tobytes()
         return (bytes([min(len(states), READER_TOOL_PIECES)]) + pieces).ljust(self.record_bytes, b"\0")
 
     def judged(self, asked: Floats, records: bytes) -> Floats:
-        """For each of some tools, one record after the other, the log odds that it does what is asked.
-
-        A tool that was not read has no pieces: of it nothing is known, and it gets the mean of the others.
-        """
+        """The log odds that each of some tools, record after record, does what is asked; NaN for an unread one."""
         kept = np.frombuffer(records, dtype=np.int8).reshape(-1, self.record_bytes)
         sizes = kept[:, 0]
         wide = self.offered.takes.columns
         codes: Codes = kept[:, 1:].reshape(len(kept), READER_TOOL_PIECES, wide)
         judged = self._judge(asked, unit(codes), np.arange(READER_TOOL_PIECES) < sizes[:, None])
-        unread = sizes == 0
-        if unread.any():
-            judged[unread] = judged[~unread].mean() if not unread.all() else 0.0
+        judged[sizes == 0] = np.nan
         return judged
 
     def _judge(self, asked: Floats, offered: Floats, there: NDArray[np.bool_]) -> Floats:

@@ -61,7 +61,7 @@ class Reading(Protocol):
         ...
 
     def judged(self, query: str, rows: Places) -> Floats | None:
-        """The log odds that each of some documents does what is asked, if that can be said."""
+        """The log odds that each of some documents does what is asked, if that can be said; NaN for an unread one."""
         ...
 
 
@@ -293,15 +293,23 @@ class HybridIndex:
         return [np.concatenate(pair) for pair in pairs]
 
     def _judged(self, query: str, rows: Places) -> Floats | None:
-        """How well some rows do what is asked, in their order, which is ascending; nothing if that cannot be said."""
-        if not len(rows) or not self._weights.compared or not isinstance(self._base, Reading):
+        """How well some rows do what is asked, in their order, which is ascending; nothing if that cannot be said.
+
+        Of a tool that is not read, for instance because it is in another language, nothing is known: it gets the mean.
+        """
+        if not len(rows) or not self._weights.compared or len(self._read) < 1 + (self._added is not None):
             return None
-        if self._added is None:
-            return self._base.judged(query, rows)
         here, there = self._parted(rows)
-        base = self._base.judged(query, here)
-        added = self._added.judged(query, there) if isinstance(self._added, Reading) else None
-        return None if base is None or added is None else np.concatenate((base, added))
+        parts = [part.judged(query, own) for part, own in zip(self._read, (here, there), strict=False)]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        judged = np.concatenate(known)
+        unread = np.isnan(judged)
+        if unread.all():
+            return None
+        judged[unread] = judged[~unread].mean()
+        return judged
 
     def _parted(self, rows: Places) -> tuple[Places, Places]:
         """Rows of the base, and rows that were added, each by its own count."""
