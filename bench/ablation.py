@@ -32,6 +32,10 @@ Sets = list[tuple[str, list[PlainDocument], list[Query]]]
 Scores = tuple[float, float]
 
 
+NEVER = Calibration(floor=-math.inf, floor_short=-math.inf, floor_by_words=-math.inf, floor_uncompared=-math.inf)
+"""Never abstains."""
+
+
 def without_field(name: str) -> FieldWeights:
     weights = default_weights()
     return replace(weights, fields={**weights.fields, name: replace(weights.fields[name], weight=1e-9)})
@@ -67,8 +71,8 @@ def hybrid_rules() -> dict[str, FusionWeights | Calibration]:
         "clauses": FusionWeights(clauses=0.0, standing=0.0),
         "gain of the best clause": FusionWeights(clauses=0.0),
         "standing in a clause": FusionWeights(standing=0.0),
-        "piece by piece": FusionWeights(compared=0.0),
-        "abstention": Calibration(floor=-math.inf, floor_short=-math.inf),
+        "piece by piece": FusionWeights(compared=1e-9),
+        "abstention": NEVER,
     }
 
 
@@ -147,13 +151,12 @@ def changes(scores: Scores, whole: Scores) -> list[str]:
 
 def sets_table(sets: Sets, model: StaticModel, limit: int) -> None:
     """The whole, set by set: words alone, meaning alone, both, and both with abstention as it ships."""
-    never = Calibration(floor=-math.inf, floor_short=-math.inf)
     makers: tuple[Callable[[], Retriever], ...] = (
         LexicalRetriever,
         lambda: HybridRetriever(
-            load=lambda: model, weights=FusionWeights(words=0.0, words_alone=0.0), calibration=never
+            load=lambda: model, weights=FusionWeights(words=0.0, words_alone=0.0), calibration=NEVER
         ),
-        lambda: HybridRetriever(load=lambda: model, calibration=never),
+        lambda: HybridRetriever(load=lambda: model, calibration=NEVER),
         lambda: HybridRetriever(load=lambda: model),
     )
     measured = [macro(sets, make, limit) for make in makers]

@@ -268,7 +268,9 @@ FILL_SAVE_AT_ONCE = 64
 FILL_STOP_S = 2.0
 """Seconds that an ending process waits for the text that is being read."""
 FILL_KEPT_VECTORS = 100_000
-"""Vectors that are kept, in memory and in the file, 1,301 bytes each; the oldest go first."""
+"""Records that are kept in memory; the oldest go first."""
+FILL_FILE_VECTORS = 25_000
+"""Records that the file keeps, 1,301 bytes each; the oldest go first. Every process reads all of them."""
 FILL_SEARCH_WAIT_S = 30.0
 """Seconds that `toolcrib search` waits for vectors before it goes on with what there is."""
 

@@ -74,8 +74,21 @@ def test_the_tool_that_does_it_is_told_from_the_one_that_is_about_it(query: str,
 def test_a_judgement_depends_on_the_query_and_the_tool_alone() -> None:
     tools = ["send message: Sends a message.", "delete file: Deletes a file.", "x: "]
     together = judged("tell the team I am late", *tools)
-    assert together == pytest.approx([judged("tell the team I am late", tool)[0] for tool in tools], abs=1e-4)
-    assert judged("tell the team I am late", *tools[::-1]) == pytest.approx(together[::-1], abs=1e-4)
+    assert together == [judged("tell the team I am late", tool)[0] for tool in tools]
+    assert judged("tell the team I am late", *tools[::-1]) == together[::-1]
+
+
+@pytest.mark.parametrize("count", range(2, 25))
+def test_twins_are_judged_alike_wherever_they_stand(count: int) -> None:
+    assert len(set(judged("remove a playlist now", *["delete playlist: Deletes a playlist."] * count))) == 1
+
+
+@pytest.mark.requirement("X11")
+def test_twins_are_ordered_by_name_in_whatever_order_they_came() -> None:
+    twins = [document(f"{letter}_tool", "Deletes a playlist.", leaf="delete_playlist") for letter in "abcde"]
+    for tools in (twins, twins[::-1], [*TOOLS, *twins]):
+        hits = index(tools).search("remove a playlist now", limit=9).hits
+        assert [hit.key for hit in hits if hit.key.endswith("_tool")] == [twin.key for twin in twins]
 
 
 @given(query=st.text(min_size=1, max_size=120), tool=st.text(max_size=120))
@@ -172,6 +185,19 @@ def test_among_tools_in_another_language_alone_nothing_is_compared() -> None:
     assert made.search("remove a list of songs", limit=2).mode == "hybrid"
 
 
+def test_tools_that_the_fill_has_let_go_are_still_compared() -> None:
+    made = index(TOOLS)
+    fill = shipped().readings
+    assert fill is not None
+    before = made.signals("remove a playlist").compared
+    kept = dict(fill._vectors)
+    fill._vectors.clear()
+    try:
+        assert made.signals("remove a playlist").compared == before
+    finally:
+        fill._vectors.update(kept)
+
+
 def test_hundreds_of_tools_that_are_alike_are_not_all_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     made = index([document(f"{number}", "Does the same.", leaf="same") for number in range(3 * COMPARED_ROWS)])
     counts: list[int] = []
@@ -198,11 +224,21 @@ def _of_another_reader(arrays: dict[str, Any]) -> None:
     arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
 
 
-def _too_narrow(arrays: dict[str, Any]) -> None:
-    arrays["asked.compares.weight"] = arrays["asked.compares.weight"][:10]
+def _cut(name: str, size: int) -> Callable[[dict[str, Any]], None]:
+    return lambda arrays: arrays.__setitem__(name, arrays[name][:size])
 
 
-@pytest.mark.parametrize("change", [_without("meta"), _without("last.weight"), _of_another_reader, _too_narrow])
+def _of_no_shape(arrays: dict[str, Any]) -> None:
+    arrays["asked.compares.weight"] = np.float32(1.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _without("meta"), _without("last.weight"), _of_another_reader, _of_no_shape, _cut("asked.compares.weight", 10),
+        _cut("first.weight", 10), _cut("last.weight", 3), _cut("asked.takes.codes", 384), _cut("offered.takes.codes", 384),
+    ],
+)  # fmt: skip
 def test_a_file_that_does_not_fit_leaves_search_without_comparing_and_the_log_says_so(
     change: Callable[[dict[str, Any]], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -247,6 +247,26 @@ def test_a_query_in_another_language_is_emptied_less_readily():
 
 
 @pytest.mark.requirement("X2")
+def test_the_better_the_best_tool_does_it_the_less_readily_a_query_is_emptied():
+    calibration = Calibration()
+    seen = Signals(nearest=0.42, elsewhere=0.52, words=0.0, lead=0.0, length=2.0)
+    judged = [calibration.fits.value(replace(seen, compared=odds)) for odds in (-50.0, -5.0, 0.0, 5.0, 50.0)]
+    assert judged[0] == judged[1] < judged[2] < judged[3] == judged[4]
+    assert calibration.abstains(replace(seen, compared=-5.0))
+    assert not calibration.abstains(replace(seen, compared=5.0))
+
+
+@pytest.mark.requirement("X2")
+def test_where_no_tool_was_compared_a_line_and_levels_of_their_own_count():
+    calibration = Calibration(floor=9.0, floor_short=9.0, doubt=9.0, floor_uncompared=-9.0, doubt_uncompared=-9.0)
+    seen = Signals(nearest=0.5, elsewhere=0.5, words=0.0, lead=0.0, length=2.0)
+    assert not calibration.abstains(seen)
+    assert not calibration.doubts(seen)
+    assert calibration.abstains(replace(seen, compared=0.0))
+    assert calibration.doubts(replace(seen, compared=0.0))
+
+
+@pytest.mark.requirement("X2")
 def test_a_tool_that_holds_half_of_the_words_is_never_hidden():
     far = Signals(nearest=0.0, elsewhere=0.9, words=0.5, lead=0.0, length=2.0)
     assert not Calibration().abstains(far)

@@ -100,6 +100,14 @@ def test_two_such_words_or_half_of_them_do(model: StaticModel, query: str) -> No
     assert not model.reads(query)
 
 
+@pytest.mark.parametrize("query", ["cerrar issue 12", "supprimer playlist rock"])
+def test_of_a_short_query_with_one_foreign_word_the_words_still_say_what_it_means(
+    model: StaticModel, query: str
+) -> None:
+    assert model.reads(query)
+    assert model.point(query) @ model.embed_query(query) > 0.5
+
+
 def test_the_more_words_are_unknown_the_less_the_sentence_counts(model: StaticModel) -> None:
     """A misspelt word has pieces that mean something else."""
     known = "create pull request"

@@ -22,6 +22,7 @@ from toolcrib.errors import ModelUnavailable
 from toolcrib.limits import READER_TOOL_PIECES
 from toolcrib.retrieval.attention import Arrays, read_matrix
 from toolcrib.retrieval.products import Matrix
+from toolcrib.retrieval.sentences import STATE_WIDTH
 from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Codes, Floats, read_arrays, unit, whole
 
 _FILE = "comparer.npz"
@@ -56,6 +57,8 @@ class Side:
         wide = takes.columns
         if weight.shape[0] != 3 * wide + 1:
             raise ValueError(f"{name} has weights of another shape")
+        if arrays[f"{name}.takes.codes"].shape[0] != STATE_WIDTH:
+            raise ValueError(f"{name} takes states of another width")
         return cls(
             takes=takes,
             gate=arrays[f"{name}.gate"].astype(np.float32).reshape(wide),
@@ -111,7 +114,7 @@ class Comparer:
             meta = json.loads(bytes(arrays["meta"]))
             if meta["format"] != _FORMAT or meta["reader"] != mark:
                 raise ModelUnavailable(f"{_FILE} does not belong to the sentence reader")
-            return cls(
+            made = cls(
                 asked=Side.read(arrays, "asked"),
                 offered=Side.read(arrays, "offered"),
                 sharpness=np.float32(np.exp(arrays["sharpness"].astype(np.float32)).item()),
@@ -119,9 +122,13 @@ class Comparer:
                 first_shift=arrays["first.shift"].astype(np.float32),
                 last=arrays["last.weight"].astype(np.float32).reshape(-1),
                 last_shift=np.float32(arrays["last.shift"].astype(np.float32).item()),
-                mark=f"pieces-1-{zlib.crc32(arrays['offered.takes.codes'].tobytes()):08x}",
+                mark=f"pieces-1-{zlib.crc32(b''.join(arrays[name].tobytes() for name in sorted(arrays))):08x}",
             )
-        except (KeyError, ValueError, TypeError) as error:
+            # Whatever does not fit together fails here, and never in a search.
+            empty = np.zeros((1, STATE_WIDTH), dtype=np.float32)
+            made.judged(made.asked.pieces(empty), made.record(empty))
+            return made
+        except (KeyError, ValueError, TypeError, IndexError) as error:
             raise ModelUnavailable(f"{_FILE} is damaged: {error}") from error
 
     @property
@@ -160,7 +167,8 @@ class Comparer:
         weight_asked /= weight_asked.sum()
         weight_offered = self.offered.shares(offered) * there
         weight_offered /= np.maximum(weight_offered.sum(axis=1, keepdims=True), np.float32(1e-30))
-        of_asked = near_offered @ weight_asked
+        # Row by row, here and below: a BLAS rounds the last rows of a product otherwise than the others.
+        of_asked = np.einsum("ij,j->i", near_offered, weight_asked)
         seen = np.concatenate(
             (
                 np.matmul(weight_asked, from_asked),
@@ -172,6 +180,5 @@ class Comparer:
             ),
             axis=1,
         )
-        # One after the other: a product of all at once is large enough for a BLAS to wake threads.
         thought = np.maximum(np.matmul(seen[:, None], self.first)[:, 0] + self.first_shift, np.float32(0.0))
-        return thought @ self.last + self.last_shift + _PER_PIECE * (of_asked - np.float32(0.5))
+        return np.einsum("ij,j->i", thought, self.last) + self.last_shift + _PER_PIECE * (of_asked - np.float32(0.5))

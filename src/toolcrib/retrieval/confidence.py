@@ -91,7 +91,9 @@ class Calibration:
     floor_by_words: float = -0.9
     """The floor for a query that met tools by its words alone, which is less sure; no set to choose on has such."""
     floor_uncompared: float = -0.3
-    """The floor for any other query that no tool was compared with."""
+    """The floor for any other query that no tool was compared with: none of the tools is in English, for instance."""
+    doubt_uncompared: float = 1.5
+    """The level of doubt where no tool was compared with the query."""
     doubt: float = 0.9
     """Below this value it is likely that nothing fits, and not sure enough to hold the hits back."""
     short: float = math.log1p(5.5)
@@ -113,7 +115,7 @@ class Calibration:
 
     def doubts(self, signals: Signals) -> bool:
         """Whether perhaps nothing fits; so it is wherever it abstains."""
-        return self._below(signals, self.doubt)
+        return self._below(signals, self.doubt_uncompared if signals.compared is None else self.doubt)
 
     def _below(self, signals: Signals, floor: float) -> bool:
         line = self.fits_by_words if signals.compared is None else self.fits

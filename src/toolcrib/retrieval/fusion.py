@@ -51,6 +51,11 @@ def fuse(words: Floats, meaning: Floats, weights: FusionWeights) -> Floats:
 def compared_part(judged: Floats, weights: FusionWeights, needs: int) -> Floats:
     """What documents get for how well they do what is asked; none loses against one that was not looked at.
 
-    Of several needs a tool meets one, and is judged by all: the more there are, the less that says.
+    Of several needs a tool meets one, and is judged by all: the more there are, the less that says. Of a tool that is
+    not read, for instance because it is in another language, nothing is known: it gets the mean.
     """
-    return (np.clip(judged, -_SURE, _SURE) + _SURE) * np.float32(weights.compared / max(1, needs) ** 0.5)
+    part = (np.clip(judged, -_SURE, _SURE) + _SURE) * np.float32(weights.compared / max(1, needs) ** 0.5)
+    unread = np.isnan(part)
+    if unread.any():
+        part[unread] = part[~unread].mean()
+    return part

@@ -222,13 +222,16 @@ class HybridIndex:
 
     def _look(self, query: str) -> "_Look":
         """Scores every row: words and meaning; of the best of them the clauses, too, of the best few the pieces."""
+        # Asked once: tools may be read to the end while this goes on.
+        by_words = self._by_words(query)
+        weights = self._alone if by_words else self._weights
         match = self._match(query)
         meaning = self._meaning(query)
-        scores = fuse(match.scores, meaning, self._weights_of(query))
+        scores = fuse(match.scores, meaning, weights)
         gone = self._lexical.postings.gone
         if len(gone):
             scores[gone] = meaning[gone] = 0.0
-        clause_rows, part = self._clause_part(query, scores)
+        clause_rows, part = self._clause_part(query, scores, weights)
         stages = {"clauses": (clause_rows, part)}
         if len(clause_rows):
             # Rows that are not looked at stay below those that are.
@@ -237,14 +240,14 @@ class HybridIndex:
             scores += added
             scores[gone] = 0.0
         rows = _leading(scores)
-        judged = self._judged(query, rows)
+        judged = None if by_words else self._judged(query, rows)
         if judged is not None:
             stages["pieces"] = (rows, compared_part(judged, self._weights, len(clauses(query))))
             scores[rows] += stages["pieces"][1]
-        best = None if judged is None else float(judged.max())
-        return _Look(match=match, meaning=meaning, scores=scores, best=best, stages=stages)
+        best = None if judged is None else float(np.nanmax(judged))
+        return _Look(match=match, meaning=meaning, by_words=by_words, scores=scores, best=best, stages=stages)
 
-    def _clause_part(self, query: str, fused: Floats) -> tuple[Places, Floats]:
+    def _clause_part(self, query: str, fused: Floats, weights: FusionWeights) -> tuple[Places, Floats]:
         """The rows whose clauses are looked at, and what the clauses add to them; none for a simple query."""
         parts = clauses(query) if self._weights.clauses or self._weights.standing else ()
         rows = looked_at(fused, self._lexical.postings.gone) if parts else np.empty(0, dtype=np.intp)
@@ -252,12 +255,11 @@ class HybridIndex:
             return rows, np.empty(0, dtype=np.float32)
         words = [self._lexical.word_scores(part)[rows] for part in parts]
         whole, *near = self._some((query, *parts), rows)
-        return rows, clause_part(words, near, whole, self._weights_of(query))
+        return rows, clause_part(words, near, whole, weights)
 
     def _signals(self, query: str, look: "_Look") -> Signals:
-        match, scores = look.match, look.scores
+        match, scores, by_words = look.match, look.scores, look.by_words
         nearest = float(look.meaning.max(initial=0.0))
-        by_words = self._by_words(query)
         mass = match.mass
         few = min(_LEADERS, len(scores))
         best = scores[best_rows(scores, few)]
@@ -293,10 +295,7 @@ class HybridIndex:
         return [np.concatenate(pair) for pair in pairs]
 
     def _judged(self, query: str, rows: Places) -> Floats | None:
-        """How well some rows do what is asked, in their order, which is ascending; nothing if that cannot be said.
-
-        Of a tool that is not read, for instance because it is in another language, nothing is known: it gets the mean.
-        """
+        """How well some rows do what is asked, in their order, which is ascending; nothing if that cannot be said."""
         if not len(rows) or not self._weights.compared or len(self._read) < 1 + (self._added is not None):
             return None
         here, there = self._parted(rows)
@@ -305,11 +304,7 @@ class HybridIndex:
         if len(known) < len(parts):
             return None
         judged = np.concatenate(known)
-        unread = np.isnan(judged)
-        if unread.all():
-            return None
-        judged[unread] = judged[~unread].mean()
-        return judged
+        return None if np.isnan(judged).all() else judged
 
     def _parted(self, rows: Places) -> tuple[Places, Places]:
         """Rows of the base, and rows that were added, each by its own count."""
@@ -356,6 +351,8 @@ class _Look:
 
     match: Match
     meaning: Floats
+    by_words: bool
+    """Whether the query met tools by its words alone."""
     scores: Floats
     best: float | None
     """The best log odds that a row does what is asked, if any was compared."""

@@ -65,6 +65,9 @@ KNOWN_SHARE = 0.5
 FOREIGN_SHARE = 0.2
 """From this share of foreign words on, a query is not read as a sentence: that takes English; words have a bridge."""
 
+_WRITTEN = "2"
+"""Which way of writing a tool down, and of telling whether it is English; what was read in another is read again."""
+
 # How much each part of a document says about it; chosen on the macro mean of the development sets.
 _LEAF, _TOOLSET, _DESCRIPTION, _PARAMETERS, _ALIASES = 0.8, 0.35, 1.0, 0.3, 0.6
 
@@ -221,7 +224,7 @@ class StaticModel:
 class SemanticIndex:
     """Vectors of documents: by their words from the start, and by their sentences too once all of them are read."""
 
-    __slots__ = ("_by_words", "_digests", "_lock", "_missing", "_model", "_seen", "_vectors")
+    __slots__ = ("_by_words", "_digests", "_lock", "_missing", "_model", "_records", "_seen", "_vectors")
 
     def __init__(self, model: StaticModel, documents: Sequence[Document]) -> None:
         self._model = model
@@ -230,6 +233,7 @@ class SemanticIndex:
         if model.readings is not None:
             self._digests = model.readings.want(list(map(tool_text, documents)))
         self._missing = self._digests
+        self._records: Sequence[bytes] = ()
         self._seen = -1
         self._lock = Lock()
 
@@ -277,20 +281,21 @@ class SemanticIndex:
         if pieces is None or self._model.comparer is None or self._model.readings is None or self.by_words(query):
             return None
         places: list[int] = rows.tolist()
-        records = [self._model.readings.record(self._digests[place]) for place in places]
-        kept = [record[self._model.dimensions :] for record in records if record is not None]
-        return self._model.comparer.judged(pieces, b"".join(kept)) if len(kept) == len(records) else None
+        records = [self._records[place][self._model.dimensions :] for place in places]
+        return self._model.comparer.judged(pieces, b"".join(records))
 
     def _take(self, readings: VectorFill) -> None:
         """Looks what has been read since the last look; takes it over once that is everything."""
         seen = readings.version
         missing = [digest for digest in self._missing if readings.record(digest) is None]
         if not missing:
-            found = [readings.record(digest) for digest in self._digests]
-            missing = [digest for digest, made in zip(self._digests, found, strict=True) if made is None]
+            records = [readings.record(digest) for digest in self._digests]
+            missing = [digest for digest, made in zip(self._digests, records, strict=True) if made is None]
             if not missing:
-                vectors = b"".join([made[: self._model.dimensions] for made in found if made is not None])
-                read = np.frombuffer(vectors, dtype=np.int8).reshape(len(found), -1)
+                # Kept here, too: the fill lets the oldest go.
+                self._records = [made for made in records if made is not None]
+                vectors = b"".join([made[: self._model.dimensions] for made in self._records])
+                read = np.frombuffer(vectors, dtype=np.int8).reshape(len(records), -1)
                 self._vectors = _Layered.of(CodedVectors.of(_both(self._by_words.all.codes, read)))
         self._missing, self._seen = missing, seen
 
@@ -335,7 +340,8 @@ class _ToolReader:
     @property
     def mark(self) -> str:
         """What tells its records from those of others."""
-        return self.reader.mark if self.comparer is None else f"{self.reader.mark}-{self.comparer.mark}"
+        parts = (self.reader.mark, *([] if self.comparer is None else [self.comparer.mark]), _WRITTEN)
+        return "-".join(parts)
 
     @property
     def record_bytes(self) -> int:

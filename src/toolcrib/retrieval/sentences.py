@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from toolcrib.errors import ModelUnavailable
 from toolcrib.limits import READER_MAX_PIECES
-from toolcrib.retrieval.attention import Layer, Norm, read_matrix
+from toolcrib.retrieval.attention import WIDTH, Layer, Norm, read_matrix
 from toolcrib.retrieval.products import Matrix
 from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Floats, read_arrays, unit
 from toolcrib.retrieval.wordpiece import WordPieces
@@ -30,6 +30,8 @@ _FORMAT = 1
 _LAYERS = 6
 _TAKEN = (4, 2)
 """Layers after which the states of pieces are taken: later on they say more of the sentence than of their words."""
+STATE_WIDTH = WIDTH * len(_TAKEN)
+"""Numbers of what is taken of a piece."""
 
 
 @dataclass(frozen=True, slots=True)

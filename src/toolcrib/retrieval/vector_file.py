@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
-from toolcrib.limits import FILL_KEPT_VECTORS
+from toolcrib.limits import FILL_FILE_VECTORS
 
 DIGEST_BYTES = 16
 _CHECK_BYTES = 4
@@ -34,7 +34,7 @@ class VectorFile:
 
     __slots__ = ("_most", "_record", "_size", "path")
 
-    def __init__(self, path: Path, *, size: int, most: int = FILL_KEPT_VECTORS) -> None:
+    def __init__(self, path: Path, *, size: int, most: int = FILL_FILE_VECTORS) -> None:
         self.path = path
         self._most = most
         self._size = DIGEST_BYTES + size
