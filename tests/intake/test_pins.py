@@ -20,6 +20,7 @@ from toolcrib.intake.pins import (
     Pin,
     approve,
     compare,
+    launch_of,
     parse_lock,
     pin_of,
     read_lock,
@@ -102,6 +103,22 @@ def test_a_launch_digest_leaves_secrets_of_the_address_and_the_order_of_names_ou
 
 def toolset(**descriptions: str) -> Toolset:
     return freeze_toolset("mcp-mail", [definition(name, text) for name, text in descriptions.items()], origin="mcp")
+
+
+def test_a_source_says_how_it_is_started_or_has_nothing_to_pin() -> None:
+    class Plain:
+        def __init__(self) -> None:
+            self.launch = Launch(command="serve")
+
+    class Failing:
+        @property
+        def launch(self) -> Launch:
+            raise AttributeError("not started yet")
+
+    assert launch_of(Plain()) == Launch(command="serve")
+    assert launch_of(object()) is None
+    with pytest.raises(AttributeError, match="not started yet"):
+        launch_of(Failing())
 
 
 def offer(launch: Launch | None = None, **descriptions: str) -> Offer:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 from urllib.parse import parse_qsl, urlsplit
 
 import orjson
@@ -64,8 +64,11 @@ class Launch:
 
 def launch_of(source: object) -> Launch | None:
     """How a source was started or is reached, as its `launch` says; nothing if there is nothing to pin."""
-    # Whether it has a protocol takes thirty times as long to find out, and is asked at every look at the sources.
-    return getattr(source, "launch", None)
+    # Whether it has a protocol takes thirty times as long to find out, and is asked at every look at the sources. An
+    # attribute that is there and fails must not pass for one that is not.
+    if hasattr(type(source), "launch") or "launch" in getattr(source, "__dict__", ()):
+        return cast("Any", source).launch
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
