@@ -145,6 +145,8 @@ class Comparer:
         """The log odds that each of some tools, record after record, does what is asked; NaN for an unread one."""
         kept = np.frombuffer(records, dtype=np.int8).reshape(-1, self.record_bytes)
         sizes = kept[:, 0]
+        if not sizes.any():
+            return np.full(len(kept), np.nan, dtype=np.float32)
         wide = self.offered.takes.columns
         codes: Codes = kept[:, 1:].reshape(len(kept), READER_TOOL_PIECES, wide)
         judged = self._judge(asked, unit(codes), np.arange(READER_TOOL_PIECES) < sizes[:, None])

@@ -93,8 +93,10 @@ class SentenceReader:
         numbers = self.numbering[self.pieces.numbers(text, at_most=at_most)]
         states = self.codes[numbers].astype(np.float32) * self.scales[numbers, None]
         states = self.first(states + self.places[: len(states)])
-        after = [states]
-        for layer in self.layers:
-            after.append(layer(after[-1]))
-        vector = unit(self.points(after[-1]).mean(axis=0))
-        return Sentence(vector=vector, states=np.concatenate([after[number] for number in _TAKEN], axis=1))
+        taken: dict[int, Floats] = {}
+        for number, layer in enumerate(self.layers, 1):
+            states = layer(states)
+            if number in _TAKEN:
+                taken[number] = states
+        vector = unit(self.points(states).mean(axis=0))
+        return Sentence(vector=vector, states=np.concatenate([taken[number] for number in _TAKEN], axis=1))
