@@ -130,6 +130,12 @@ def test_retrieval_is_what_is_applied_not_what_is_configured() -> None:
     check = check_retrieval(configured="hybrid", unavailable="the file is damaged.")
     assert check.state == "wrong"
     assert "lexical although hybrid is configured: the file is damaged." in check.text
+    check = check_retrieval(
+        configured="hybrid", unavailable=None, lacking="hits are not compared: the file is missing."
+    )
+    assert check.state == "wrong"
+    assert "hybrid, with a part of the model missing: hits are not compared: the file is missing." in check.text
+    assert check.action
 
 
 def test_a_reranker_that_does_not_answer_is_wrong_and_one_that_does_names_its_host() -> None:

@@ -257,3 +257,4 @@ def test_a_file_that_does_not_fit_leaves_search_without_comparing_and_the_log_sa
     retriever = HybridRetriever(load=lambda: model)
     made = retriever.index(TOOLS)
     assert made.search("remove a playlist", limit=1).hits[0].key.endswith("delete_playlist")
+    assert "not compared" in (retriever.lacking or "")

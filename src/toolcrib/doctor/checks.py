@@ -261,8 +261,15 @@ def _why(decision: GateDecision) -> str:
     return reasons[decision.reason]
 
 
-def check_retrieval(*, configured: str, unavailable: str | None) -> Check:
+def check_retrieval(*, configured: str, unavailable: str | None, lacking: str | None = None) -> Check:
     """How searches are really done."""
+    if unavailable is None and lacking is not None:
+        return Check(
+            section="retrieval",
+            state="wrong",
+            text=f"Searches are {configured}, with a part of the model missing: {lacking.rstrip('.')}.",
+            action="install toolcrib again",
+        )
     if unavailable is None:
         return Check(section="retrieval", state="ok", text=f"Searches are {configured}, as configured.")
     return Check(

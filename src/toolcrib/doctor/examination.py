@@ -117,7 +117,7 @@ async def examine(
         *check_servers(servers),
         *check_gate(views),
         *(check_approvals(_policies(crib, profiles), tools) if not any(server.error for server in servers) else ()),
-        check_retrieval(configured=configured, unavailable=retriever.unavailable),
+        check_retrieval(configured=configured, unavailable=retriever.unavailable, lacking=retriever.lacking),
         *(await asyncio.to_thread(_ask_reranker, settings, environ)),
         check_kernel(account=account()),
         *(check_pins(settings.pins, lock=lock, drifts=drifts) if servers else ()),

@@ -129,6 +129,11 @@ class HybridRetriever:
             )
 
     @property
+    def lacking(self) -> str | None:
+        """What searches do without although the model is there, if anything; for `doctor`."""
+        return self._model.lacking if isinstance(self._model, StaticModel) else None
+
+    @property
     def fills(self) -> Sequence[VectorFill]:
         """Vectors that are made in the background for the indexes made so far."""
         readings = self._model.readings if isinstance(self._model, StaticModel) else None

@@ -86,6 +86,8 @@ class StaticModel:
     """Reads sentences; `None` if it cannot be used."""
     comparer: Comparer | None = None
     """Compares what was read; `None` if it cannot be used."""
+    lacking: str | None = None
+    """What a part that cannot be used costs, and why it cannot."""
     readings: VectorFill | None = None
     """Tools as sentences; `None` without a reader."""
     _cache: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -114,13 +116,15 @@ class StaticModel:
         try:
             reader = SentenceReader.load(model.mark, directory)
         except ModelUnavailable as error:
-            logger.warning("queries and tools are read word by word: %s; install toolcrib again", error)
+            model.lacking = f"queries and tools are read word by word: {error}"
+            logger.warning("%s; install toolcrib again", model.lacking)
             return model
         model.reader = reader
         try:
             model.comparer = Comparer.load(reader.mark, directory)
         except ModelUnavailable as error:
-            logger.warning("the best hits are not compared with the query: %s; install toolcrib again", error)
+            model.lacking = f"the best hits are not compared with the query: {error}"
+            logger.warning("%s; install toolcrib again", model.lacking)
         reads = _ToolReader(reader, model.comparer, vocabulary)
         file = VectorFile(kept / f"{reads.mark}.vectors", size=reads.record_bytes) if kept is not None else None
         model.readings = VectorFill(load=lambda: reads, file=file, at_once=READER_AT_ONCE, what="the sentence reader")
