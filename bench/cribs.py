@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 from toolcrib.crib import Crib
 from toolcrib.definitions import Call, JsonObject, Result, Toolset, text_result
@@ -27,8 +27,8 @@ def name_of(raw: JsonObject) -> str:
     return cast("dict[str, str]", raw["function"])["name"]
 
 
-def server_of(raw: JsonObject) -> str:
-    return "mcp-" + name_of(raw).partition("__")[0]
+def server_of(raw: Any) -> str:
+    return "mcp-" + raw["function"]["name"].partition("__")[0]
 
 
 def with_description(raw: JsonObject, text: str) -> JsonObject:

@@ -135,8 +135,10 @@ static inline int append(PyObject *list, PyObject *item)
     return failed ? -1 : 0;
 }
 
-/* The terms of one run of letters and digits: its parts that are longer than a letter, and the whole. */
-int add_run(PyObject *found, const char *run, Py_ssize_t size);
+/* What the terms of a run of at most WORD_MAX letters and digits are made of: its parts that are longer than a letter, and
+   the whole; how many they are. */
+#define PIECES_MAX (WORD_MAX / 2 + 1)
+size_t pieces_of_run(const char *run, size_t size, Piece *found);
 
 /* The hash of a name, letter by letter; `0xFFFFFFFF` before the first. */
 uint32_t hash_letters(uint32_t hash, const char *text, Py_ssize_t size, Py_ssize_t *letters);
@@ -186,7 +188,7 @@ static inline int grow_letters(char **letters, size_t *room, size_t size)
 {
     if (size <= *room)
         return 0;
-    size_t larger = size * 2 + 4096;
+    size_t larger = size * 2 + (1 << 16);
     char *moved = larger < UINT32_MAX ? PyMem_Realloc(*letters, larger) : NULL;
     if (!moved)
         return -1;

@@ -93,17 +93,12 @@ static int grow_runs(Runs *held, size_t size)
 /* Notes the terms of a run, behind all others; where they stand, or -1 with an error set. */
 static Py_ssize_t note_terms(Runs *held, const char *run, size_t size)
 {
-    PyObject *found = PyList_New(0);
-    if (!found || add_run(found, run, (Py_ssize_t)size) < 0) {
-        Py_XDECREF(found);
-        return -1;
-    }
-    size_t count = (size_t)PyList_GET_SIZE(found), start = held->several_used;
+    Piece pieces[PIECES_MAX];
+    size_t count = pieces_of_run(run, size, pieces), start = held->several_used;
     if (start + count + 1 > held->several_room) {
         size_t room = (start + count + 1) * 2 + 256;
         int32_t *several = room < INT32_MAX ? PyMem_Realloc(held->several, room * sizeof(int32_t)) : NULL;
         if (!several) {
-            Py_DECREF(found);
             PyErr_NoMemory();
             return -1;
         }
@@ -113,14 +108,12 @@ static Py_ssize_t note_terms(Runs *held, const char *run, size_t size)
     int32_t *to = held->several + start;
     *to++ = (int32_t)count;
     for (size_t at = 0; at < count; at++) {
-        Py_ssize_t letters;
-        const char *term = ascii_of(PyList_GET_ITEM(found, (Py_ssize_t)at), &letters);
-        if (!term || (*to++ = number_term(held->vocabulary, term, (size_t)letters)) < 0) {
-            Py_DECREF(found);
+        char term[WORD_MAX];
+        for (Py_ssize_t place = 0; place < pieces[at].size; place++)
+            term[place] = lower_of(pieces[at].start[place]);
+        if ((*to++ = number_term(held->vocabulary, term, (size_t)pieces[at].size)) < 0)
             return -1;
-        }
     }
-    Py_DECREF(found);
     held->several_used = start + count + 1;
     return (Py_ssize_t)start;
 }
@@ -131,7 +124,8 @@ static Place *add_place(Runs *held, const Met *met, size_t longest)
 {
     const char *run = met->run;
     size_t size = met->size;
-    if (grow_runs(held, size) < 0 || !place_of(held, met->hash, run, size))
+    Place *place = grow_runs(held, size) == 0 ? place_of(held, met->hash, run, size) : NULL;
+    if (!place)
         return NULL;
     Py_ssize_t code = note_terms(held, run, size < longest ? size : longest);
     if (code < 0)
@@ -142,14 +136,10 @@ static Place *add_place(Runs *held, const Met *met, size_t longest)
     }
     else
         code = -2 - code;
-    /* A list was made, and the collector may have run: the memo may be another one now. */
-    Place *place = grow_runs(held, size) == 0 ? place_of(held, met->hash, run, size) : NULL;
-    if (place && !place->hash) {
-        *place = (Place){met->hash, (uint32_t)held->letters_used, (uint32_t)size, (int32_t)code};
-        memcpy(held->letters + held->letters_used, run, size);
-        held->letters_used += size;
-        held->used++;
-    }
+    *place = (Place){met->hash, (uint32_t)held->letters_used, (uint32_t)size, (int32_t)code};
+    memcpy(held->letters + held->letters_used, run, size);
+    held->letters_used += size;
+    held->used++;
     return place;
 }
 

@@ -3,13 +3,15 @@
 
 #include "kernel.h"
 
+#define USUAL_TERMS 8192 /* more than some hundreds of tools have: moving them takes as long as finding many */
+
 /* Room for one more term of this size. */
 static int grow_vocabulary(Vocabulary *held, size_t size)
 {
     if (grow_letters(&held->letters, &held->letters_room, held->letters_used + size) < 0)
         return -1;
     if (held->used == held->terms_room) {
-        size_t room = held->used * 2 + 512;
+        size_t room = held->used * 2 + USUAL_TERMS;
         Term *terms = room < INT32_MAX ? PyMem_Realloc(held->terms, room * sizeof(Term)) : NULL;
         if (!terms)
             return -1;
@@ -18,7 +20,7 @@ static int grow_vocabulary(Vocabulary *held, size_t size)
     }
     if ((held->used + 1) * 2 <= held->room)
         return 0;
-    size_t room = !held->room ? 1024 : held->room < 1 << 14 ? held->room * 4 : held->room * 2;
+    size_t room = held->room ? held->room * 2 : 2 * USUAL_TERMS;
     uint32_t *places = PyMem_Calloc(room, sizeof *places);
     if (!places)
         return -1;

@@ -58,17 +58,29 @@ static Py_ssize_t part_end(const char *run, Py_ssize_t at, Py_ssize_t size)
     return end;
 }
 
-/* The terms of one run of letters and digits: its parts that are longer than a letter, and the whole. */
-int add_run(PyObject *found, const char *run, Py_ssize_t size)
+size_t pieces_of_run(const char *run, size_t size, Piece *found)
 {
-    Py_ssize_t first = part_end(run, 0, size);
-    if (first < size)
-        for (Py_ssize_t at = 0, end; at < size; at = end) {
-            end = part_end(run, at, size);
-            if (end - at > 1 && append(found, lowered(run + at, end - at)) < 0)
-                return -1;
+    size_t many = 0;
+    Py_ssize_t end = part_end(run, 0, (Py_ssize_t)size);
+    if ((size_t)end < size)
+        for (Py_ssize_t at = 0; (size_t)at < size; at = end) {
+            end = part_end(run, at, (Py_ssize_t)size);
+            if (end - at > 1)
+                found[many++] = (Piece){run + at, end - at};
         }
-    return append(found, lowered(run, size));
+    found[many++] = (Piece){run, (Py_ssize_t)size};
+    return many;
+}
+
+/* The terms of one run. */
+static int add_run(PyObject *found, const char *run, Py_ssize_t size)
+{
+    Piece pieces[PIECES_MAX];
+    size_t many = pieces_of_run(run, (size_t)size, pieces);
+    for (size_t at = 0; at < many; at++)
+        if (append(found, lowered(pieces[at].start, pieces[at].size)) < 0)
+            return -1;
+    return 0;
 }
 
 /* terms(text, most) -> the terms of an ASCII text, runs cut at `most` characters; None for any other text. */
@@ -80,8 +92,9 @@ FAST(terms)
         return PyErr_Format(PyExc_TypeError, "terms takes a text and a bound");
     if (!text)
         Py_RETURN_NONE;
-    if ((most = PyLong_AsSsize_t(args[1])) < 1)
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "the bound must be positive");
+    most = PyLong_AsSsize_t(args[1]);
+    if (most < 1 || most > WORD_MAX)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "the bound is 1 to %d", WORD_MAX);
     PyObject *found = PyList_New(0);
     for (Py_ssize_t at = 0; found && at < size;) {
         if (!is_wordly(text[at])) {

@@ -33,7 +33,9 @@ class Alongside(Generic[K, V]):
         if members is before:
             return values
         head, tail = common_ends(before, members)
-        between = [self.one(member) for member in members[head : len(members) - tail]]
+        fresh = members[head : len(members) - tail]
+        # At first nothing is known of any: looking it up would take as long as noting it does.
+        between = [self.one(member) for member in fresh] if self._kept else [self._new(member) for member in fresh]
         values = spliced(values, head, tail, between)
         self._last = (members, values)
         return values
@@ -41,8 +43,10 @@ class Alongside(Generic[K, V]):
     def one(self, member: K) -> V:
         """The value of one member."""
         value = self._kept.get(member)
-        if value is None:
-            value = self._kept[member] = self._make(member)
+        return self._new(member) if value is None else value
+
+    def _new(self, member: K) -> V:
+        value = self._kept[member] = self._make(member)
         return value
 
 

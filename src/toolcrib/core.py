@@ -5,7 +5,7 @@ because the operator said so; who registered it does not matter, so a plugin can
 crib (S9).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from toolcrib.definitions import Tool
@@ -48,9 +48,15 @@ def is_deferrable(tool: Tool, core: CoreSet) -> bool:
     return tool.origin != "host" and tool.name not in core
 
 
-def undeferrable(tools: Iterable[Tool], core: CoreSet) -> list[Tool]:
+def undeferrable(tools: Sequence[Tool], core: CoreSet) -> list[Tool]:
     """Those among many tools that are not deferrable."""
-    names, prefixes = core.names, core.prefixes
-    return [
-        tool for tool in tools if tool.origin == "host" or (name := tool.name) in names or name.startswith(prefixes)
-    ]
+    given = [tool.name for tool in tools]
+    # Nearly always there is none, which all names together tell at one look.
+    together = "\n".join(("", *given))
+    if (
+        core.names.isdisjoint(given)
+        and not any(f"\n{prefix}" in together for prefix in core.prefixes)
+        and "host" not in {tool.origin for tool in tools}
+    ):
+        return []
+    return [tool for tool in tools if not is_deferrable(tool, core)]

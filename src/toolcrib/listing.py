@@ -46,13 +46,10 @@ class _Block(NamedTuple):
     chars: int
 
 
-class _Blocks(NamedTuple):
-    """What a toolset looks like in the listing; its lines of description are made where they are wanted."""
+class _Names(NamedTuple):
+    """What a toolset looks like in the listing; its other forms are made where they are wanted."""
 
-    names: _Block
-    total: _Block
-    spared: int
-    """Characters that the count takes less than the names."""
+    block: _Block
     rank: tuple[int, str]
     """The largest lose their names first, then by name."""
 
@@ -61,9 +58,10 @@ class ListingRenderer:
     """Renders listings, keeping the blocks of toolsets that did not change."""
 
     def __init__(self) -> None:
-        self._blocks: Alongside[Toolset, _Blocks] = Alongside(_blocks)
+        self._names: Alongside[Toolset, _Names] = Alongside(_names)
+        self._counts: Alongside[Toolset, _Block] = Alongside(lambda toolset: _block(toolset, "count"))
         self._lines: Alongside[Toolset, _Block] = Alongside(lambda toolset: _block(toolset, "lines"))
-        self._shrunk: tuple[tuple[_Blocks, ...], int, Listing] = ((), 0, NO_LISTING)
+        self._shrunk: tuple[tuple[_Names, ...], int, Listing] = ((), 0, NO_LISTING)
         """The last one that did not fit: of what, into how many characters, and what became of it."""
 
     def render(self, catalog: Catalog, *, mode: Mode, max_chars: int) -> Listing:
@@ -71,24 +69,25 @@ class ListingRenderer:
         if mode == "off" or not catalog.toolsets:
             return NO_LISTING
         toolsets = catalog.toolsets
-        blocks = self._blocks.of(toolsets)
+        names = self._names.of(toolsets)
         before, budget, listing = self._shrunk
-        if budget == max_chars and _are_equal(before, blocks):
+        if budget == max_chars and _are_equal(before, names):
             return listing
-        chosen = [block.names for block in blocks]
+        chosen = [each.block for each in names]
         total = sum([block.chars for block in chosen])
         if total <= max_chars:
             lines_budget = max_chars if mode == "on" else min(max_chars, LINES_MAX_TOKENS * 4)
             self._grow(toolsets, chosen, total, lines_budget)
             return _listing(chosen, catalog.size)
-        counted = _shrink(blocks, total, max_chars)
+        counts = self._counts.of(toolsets)
+        counted = _shrink(names, counts, total, max_chars)
         for place in counted:
-            chosen[place] = blocks[place].total
+            chosen[place] = counts[place]
         if sum([block.chars for block in chosen]) > max_chars:
             listing = _toolsets_only(catalog, max_chars)
         else:
             listing = _listing(chosen, catalog.size - sum([len(toolsets[place].tools) for place in counted]))
-        self._shrunk = (blocks, max_chars, listing)
+        self._shrunk = (names, max_chars, listing)
         return listing
 
     def _grow(self, toolsets: Sequence[Toolset], chosen: list[_Block], total: int, budget: int) -> None:
@@ -105,10 +104,10 @@ class ListingRenderer:
             total += more
 
 
-def _are_equal(before: tuple[_Blocks, ...], blocks: tuple[_Blocks, ...]) -> bool:
-    """Whether all blocks are as before; nearly all of them are the same objects."""
-    head, tail = common_ends(before, blocks)
-    return before[head : len(before) - tail] == blocks[head : len(blocks) - tail]
+def _are_equal(before: tuple[_Names, ...], names: tuple[_Names, ...]) -> bool:
+    """Whether all names are as before, and so are their counts; nearly all of them are the same objects."""
+    head, tail = common_ends(before, names)
+    return before[head : len(before) - tail] == names[head : len(names) - tail]
 
 
 def _listing(chosen: Sequence[_Block], named: int) -> Listing:
@@ -117,14 +116,14 @@ def _listing(chosen: Sequence[_Block], named: int) -> Listing:
     )
 
 
-def _shrink(blocks: Sequence[_Blocks], total: int, budget: int) -> list[int]:
+def _shrink(names: Sequence[_Names], counts: Sequence[_Block], total: int, budget: int) -> list[int]:
     """The places of those that lose their names, the largest first, until the rest fits."""
     counted: list[int] = []
-    ranks = [block.rank for block in blocks]
+    ranks = [each.rank for each in names]
     for place in sorted(range(len(ranks)), key=ranks.__getitem__):
         if total <= budget:
             break
-        spared = blocks[place].spared
+        spared = names[place].block.chars - counts[place].chars
         if spared > 0:
             counted.append(place)
             total -= spared
@@ -147,9 +146,9 @@ def _toolsets_only(catalog: Catalog, budget: int) -> Listing:
     return Listing(text=text, chars=_chars(text), names_listed=0)
 
 
-def _blocks(toolset: Toolset) -> _Blocks:
-    names, total = _block(toolset, "names"), _block(toolset, "count")
-    return _Blocks(names, total, names.chars - total.chars, (-names.chars, toolset.name))
+def _names(toolset: Toolset) -> _Names:
+    block = _block(toolset, "names")
+    return _Names(block, (-block.chars, toolset.name))
 
 
 def _block(toolset: Toolset, form: Form) -> _Block:

@@ -91,8 +91,10 @@ def build_segment(held: Stretch, rows: NDArray[np.int64] | None = None) -> Segme
 
 
 def _in_rows(names: NDArray[np.uint32], rows: NDArray[np.int64] | None) -> NDArray[np.uint32]:
+    if rows is None:
+        return np.ascontiguousarray(names.T)
     placed = np.empty((NAMES, len(names)), dtype=np.uint32)
-    placed[:, slice(None) if rows is None else rows] = names.T
+    placed[:, rows] = names.T
     return placed
 
 

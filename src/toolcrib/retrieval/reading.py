@@ -11,6 +11,7 @@ Invariant: `Postings` answer exactly as one fresh segment of the living rows wou
 the same numbers, bit for bit, by whichever way they were added up.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -120,7 +121,11 @@ class SegmentReader:
         """Kind of name and row of every name with the given hash."""
         if self.segment.rows < _SIEVED_ROWS or not self._asked:
             self._asked = True
-            kinds, rows = (self.segment.names == np.uint32(wanted)).nonzero()
+            names = self.segment.names
+            # Nearly always it is nobody's, which the bytes tell in a tenth of the time.
+            if wanted.to_bytes(4, sys.byteorder) not in names.tobytes():
+                return []
+            kinds, rows = (names == np.uint32(wanted)).nonzero()
             return list(zip(kinds.tolist(), rows.tolist(), strict=True))
         sieve = self._sieve
         if not sieve:

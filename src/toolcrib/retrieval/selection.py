@@ -52,8 +52,9 @@ def select(
 
 def _ranked(rows: list[int], negatives: list[float], document: Callable[[int], Document]) -> list[Scored]:
     """The rows in their order: best first, then by key."""
-    scored = [(-negative, document(row)) for negative, row in zip(negatives, rows, strict=True)]
-    scored.sort(key=_order)
+    scored = [(-negative, document(row)) for negative, row in sorted(zip(negatives, rows, strict=True))]
+    if len(set(negatives)) < len(scored):
+        scored.sort(key=_order)
     return scored
 
 
