@@ -292,7 +292,7 @@ typedef struct {
 
 int is_one_of(const Watched *watched, const char *word, size_t size);
 
-/* The rows of the `limit` best positive scores, ties at the edge included, and the negative scores: two lists in a tuple. */
+/* The rows of the `limit` best positive scores, ties at the edge included, and the scores, best first: two lists in a tuple. */
 PyObject *best_rows(const float *scores, Py_ssize_t size, Py_ssize_t limit);
 
 /* The places of marks, and how many there are; none for None: 0, or -1 with an error set. */

@@ -3,6 +3,7 @@
 #include "kernel.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define BLOCK 64   /* scores looked at together */
 #define FEW 32     /* rows wanted at most without memory of their own */
@@ -33,10 +34,39 @@ static void sift(float *heap, Py_ssize_t size, Py_ssize_t at)
 /* The least positive number is an edge that is zero itself where the processor was told to take tiny numbers for it. */
 static int is_best(float score, float edge) { return score >= edge && score > 0.0f; }
 
-/* Appends a row and its negative score: 0, or -1 with an error set. */
-static int put_row(PyObject *rows, PyObject *values, Py_ssize_t row, float score)
+typedef struct {
+    float score;
+    int32_t row;
+} Scored;
+
+/* The better one first; of equal ones the row that comes first. */
+static int compare(const void *one, const void *other)
 {
-    return append(rows, PyLong_FromSsize_t(row)) < 0 || append(values, PyFloat_FromDouble(-score)) < 0 ? -1 : 0;
+    const Scored *first = one, *second = other;
+    return first->score > second->score ? -1 : first->score < second->score ? 1 : first->row < second->row ? -1 : 1;
+}
+
+/* The rows and the scores in their order: two lists in a tuple. */
+static PyObject *in_order(Scored *found, size_t many)
+{
+    qsort(found, many, sizeof *found, compare);
+    PyObject *rows = PyList_New((Py_ssize_t)many), *scores = PyList_New((Py_ssize_t)many), *both = NULL;
+    for (size_t at = 0; rows && scores && at < many; at++) {
+        PyObject *row = PyLong_FromLong(found[at].row), *score = PyFloat_FromDouble(found[at].score);
+        if (!row || !score) {
+            Py_XDECREF(row);
+            Py_XDECREF(score);
+            Py_CLEAR(rows);
+            break;
+        }
+        PyList_SET_ITEM(rows, (Py_ssize_t)at, row);
+        PyList_SET_ITEM(scores, (Py_ssize_t)at, score);
+    }
+    if (rows && scores)
+        both = PyTuple_Pack(2, rows, scores);
+    Py_XDECREF(rows);
+    Py_XDECREF(scores);
+    return both;
 }
 
 PyObject *best_rows(const float *scores, Py_ssize_t size, Py_ssize_t limit)
@@ -67,19 +97,27 @@ PyObject *best_rows(const float *scores, Py_ssize_t size, Py_ssize_t limit)
     }
     if (heap != few)
         PyMem_Free(heap);
-    PyObject *rows = PyList_New(0), *values = PyList_New(0), *found = NULL;
-    int failed = !rows || !values;
+    Scored some[LIKELY], *found = some;
+    size_t many = 0;
     if (seen <= LIKELY)
-        for (Py_ssize_t which = 0; !failed && which < seen; which++)
-            failed = is_best(scores[likely[which]], edge) && put_row(rows, values, likely[which], scores[likely[which]]) < 0;
-    else
-        for (Py_ssize_t at = 0; !failed && at < size; at++)
-            failed = is_best(scores[at], edge) && put_row(rows, values, at, scores[at]) < 0;
-    if (!failed)
-        found = PyTuple_Pack(2, rows, values);
-    Py_XDECREF(rows);
-    Py_XDECREF(values);
-    return found;
+        for (Py_ssize_t which = 0; which < seen; which++) {
+            found[many] = (Scored){scores[likely[which]], likely[which]};
+            many += is_best(found[many].score, edge);
+        }
+    else {
+        for (Py_ssize_t at = 0; at < size; at++)
+            many += is_best(scores[at], edge);
+        if (many > LIKELY && !(found = PyMem_Malloc(many * sizeof *found)))
+            return PyErr_NoMemory();
+        many = 0;
+        for (Py_ssize_t at = 0; at < size; at++)
+            if (is_best(scores[at], edge))
+                found[many++] = (Scored){scores[at], (int32_t)at};
+    }
+    PyObject *both = in_order(found, many);
+    if (found != some)
+        PyMem_Free(found);
+    return both;
 }
 
 /* best(scores, limit) -> `best_rows` of an array. */

@@ -205,8 +205,11 @@ def read_search(raw: JsonObject) -> Search:
 
 def search_for(items: Sequence[Json], limit: Json = None) -> Search:
     """The search for these needs, each on a line of its own. Raises `InvalidCall`."""
-    lines = [line.strip() for item in items if isinstance(item, str) for line in item.splitlines()]
-    queries = tuple(dict.fromkeys([line for line in lines if line]))
+    lines: list[str] = []
+    for item in items:
+        if isinstance(item, str):
+            lines += item.splitlines()
+    queries = tuple(dict.fromkeys(filter(None, map(str.strip, lines))))
     if not queries:
         raise InvalidCall("`query` is blank: say in a few words what you need done.")
     if len(queries) > QUERIES_PER_SEARCH:

@@ -24,7 +24,7 @@ from toolcrib.retrieval.analysis import Analyser, FieldWeights, Shares, default_
 from toolcrib.retrieval.base import NO_EVIDENCE, Document, Grouped, Hit, Ranking
 from toolcrib.retrieval.forward import Stretch, joined
 from toolcrib.retrieval.postings import Floats, build_segment, read_rows, terms_of
-from toolcrib.retrieval.query import Numbers, QueryWeights, Weigher, Word, standing_in
+from toolcrib.retrieval.query import Numbers, QueryWeights, Weigher, Word, all_numbers, mass_of, standing_in
 from toolcrib.retrieval.reading import Amendment, Postings, SegmentReader
 from toolcrib.retrieval.selection import RIVAL_SHARE, Best, best_of, select
 from toolcrib.retrieval.spelling import Spelling
@@ -229,7 +229,7 @@ class Match(NamedTuple):
     @property
     def mass(self) -> float:
         """What a document that held every word could be worth, roughly."""
-        return sum([word.mass for word in self.words])
+        return mass_of(self.words)
 
 
 class LexicalIndex:
@@ -292,12 +292,10 @@ class LexicalIndex:
         return self._sums(self._weigher.words(text))
 
     def _sums(self, words: Sequence[Word]) -> Floats:
-        weighted = [pair for word in words for pair in word.numbers]
-        return self.postings.accumulate(weighted, standing_in(words))
+        return self.postings.accumulate(all_numbers(words), standing_in(words))
 
     def _best(self, words: Sequence[Word], named: Mapping[int, int]) -> Best:
-        weighted = [pair for word in words for pair in word.numbers]
-        bests = standing_in(words)
+        weighted, bests = all_numbers(words), standing_in(words)
         leading = None if named else self.postings.leading(weighted, bests)
         return leading or best_of(lift_named(self.postings.accumulate(weighted, bests), named))
 
@@ -356,5 +354,5 @@ def lexical_confidence(words: Sequence[Word], named: Mapping[int, int], best: fl
     """How likely the first hit is meant, from words alone: the share of what the query asks that it holds."""
     if named:
         return 1.0
-    mass = sum([word.mass for word in words])
+    mass = mass_of(words)
     return min(1.0, best / mass) if mass > 0.0 else 0.0

@@ -181,21 +181,38 @@ def _split_places(length: int) -> tuple[int, ...]:
     return tuple(sorted(places, key=lambda at: (abs(at - length / 2), at)))
 
 
+# Loops, not comprehensions: of the three to five words of a query one is read before the other is set up.
+
+
+def all_numbers(words: Sequence[Word]) -> list[tuple[int, float]]:
+    """What answers to any of the words, with its weight."""
+    numbers: list[tuple[int, float]] = []
+    for word in words:
+        numbers += word.numbers
+    return numbers
+
+
+def mass_of(words: Sequence[Word]) -> float:
+    """What a document that held every word could be worth, roughly."""
+    mass = 0.0
+    for word in words:
+        mass += word.mass
+    return mass
+
+
 def standing_in(words: Sequence[Word]) -> list[tuple[Numbers, Numbers]]:
     """For each word the terms near to it that answer to no word themselves, and those that answer to it.
 
     A document is worth what the word gives it or what the best one of them does, whichever is more, so that listing
     everything that means the same gains nothing (D1).
     """
-    nearby = [word for word in words if word.nearby]
-    if not nearby:
-        return []
-    held = {number for word in words for number, _ in word.numbers}
     found: list[tuple[Numbers, Numbers]] = []
-    for word in nearby:
-        near = word.nearby
-        if not all(number not in held for number, _ in near):
-            near = tuple(pair for pair in near if pair[0] not in held)
-        if near:
-            found.append((near, word.numbers))
+    held: dict[int, float] = {}
+    for word in words:
+        if near := word.nearby:
+            held = held or dict(all_numbers(words))
+            if not held.keys().isdisjoint(dict(near)):
+                near = tuple([pair for pair in near if pair[0] not in held])
+            if near:
+                found.append((near, word.numbers))
     return found

@@ -20,7 +20,7 @@ RIVAL_SHARE = 0.75
 Floats = NDArray[np.float32]
 Scored = tuple[float, Document]
 Best = Callable[[int], tuple[list[int], list[float]]]
-"""Gives the rows of so many of the best positive scores, ties at the edge included, and the scores, negative."""
+"""Gives the rows of so many of the best positive scores, ties at the edge included, and the scores; best first."""
 _SHARES = tuple(map(np.float32, (0.6, 0.4, 0.25, 0.15, 0.05, 0.0)))
 """Shares of the best score above which rows are looked for, until there are enough: nearly always the first or second
 leaves little to sort."""
@@ -39,8 +39,8 @@ def select(
     """The `limit` best documents with positive scores, best first."""
     pool = limit
     while True:
-        rows, negatives = best(pool)
-        chosen, held = _shared_out(_ranked(rows, negatives, document), limit)
+        rows, scores = best(pool)
+        chosen, held = _shared_out(_ranked(rows, scores, document), limit)
         full = len(chosen) == limit
         if full and not held:
             return chosen
@@ -50,10 +50,10 @@ def select(
         pool = limit * 4 if pool == limit else pool * 8
 
 
-def _ranked(rows: list[int], negatives: list[float], document: Callable[[int], Document]) -> list[Scored]:
+def _ranked(rows: list[int], scores: list[float], document: Callable[[int], Document]) -> list[Scored]:
     """The rows in their order: best first, then by key."""
-    scored = [(-negative, document(row)) for negative, row in sorted(zip(negatives, rows, strict=True))]
-    if len(set(negatives)) < len(scored):
+    scored = list(zip(scores, map(document, rows), strict=True))
+    if len(set(scores)) < len(scores):
         scored.sort(key=_order)
     return scored
 
@@ -73,9 +73,10 @@ def best_rows(scores: Floats, limit: int) -> NDArray[np.intp]:
 
 
 def _best(scores: Floats, limit: int) -> tuple[list[int], list[float]]:
-    """The best rows, and their scores, negative."""
+    """The best rows, and their scores."""
     rows = best_rows(scores, limit)
-    return rows.tolist(), (-scores[rows]).tolist()
+    rows = rows[(-scores[rows]).argsort(kind="stable")]
+    return rows.tolist(), scores[rows].tolist()
 
 
 def _near_best(scores: Floats, limit: int) -> NDArray[np.intp]:
