@@ -143,15 +143,14 @@ class Weigher:
         """The terms of a family as they count for one of its words."""
         if not numbers:
             return ()
-        holding = self._postings.holding
-        known = [(number, count) for number in numbers if (count := holding(number))]
-        own = self._vocabulary.get(term)
-        together = min(self._rows, sum(count for _, count in known))
+        own, counts = self._vocabulary.get(term), list(map(self._postings.holding, numbers))
+        together = min(self._rows, sum(counts))
         found: list[tuple[int, float]] = []
-        for number, count in known:
-            weight = self._worth(key, count) if number == own else self._weights.variant * self._worth(key, together)
-            if weight > 0.0:
-                found.append((number, weight * scale))
+        for number, count in zip(numbers, counts, strict=True):
+            if count:
+                weight = self._worth(key, count) if number == own else self._weights.variant * self._worth(key, together)
+                if weight > 0.0:
+                    found.append((number, weight * scale))
         return tuple(found)
 
     def _parted(self, term: str) -> Numbers:
