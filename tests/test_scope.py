@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.factories import definition, tool, toolset
 
-from toolcrib.core import CoreSet, is_deferrable
+from toolcrib.core import CoreSet, is_deferrable, undeferrable
+from toolcrib.definitions import Origin
 from toolcrib.intake.freezing import freeze_tool
 from toolcrib.scope import Scope, part_toolset
 
@@ -65,6 +66,26 @@ def test_only_mcp_and_plugin_tools_outside_the_core_set_can_be_deferred() -> Non
     assert not is_deferrable(tool("read_file", origin="plugin"), core)
     assert not is_deferrable(tool("browser_click", origin="mcp"), core)
     assert is_deferrable(tool("browse", origin="mcp"), core)
+
+
+@pytest.mark.parametrize("patterns", [(), ("read_file", "browser_*"), ("*",)])
+@pytest.mark.parametrize(
+    "names",
+    [
+        (),
+        ("browse", "read_files", "my_browser_click"),
+        ("browse", "read_file"),
+        ("x", "browser_click"),
+        ("browser_click", "y"),
+    ],
+)
+@pytest.mark.parametrize("origin", ["mcp", "host"])
+def test_of_many_tools_those_that_cannot_be_deferred_are_the_same_as_one_by_one(
+    patterns: tuple[str, ...], names: tuple[str, ...], origin: Origin
+) -> None:
+    core = CoreSet.of(patterns)
+    tools = [*(tool(name, origin="plugin") for name in names), tool("last", origin=origin)]
+    assert undeferrable(tools, core) == [each for each in tools if not is_deferrable(each, core)]
 
 
 @pytest.mark.requirement("S8")

@@ -43,7 +43,8 @@ typedef struct {
 static int compare(const void *one, const void *other)
 {
     const Scored *first = one, *second = other;
-    return first->score > second->score ? -1 : first->score < second->score ? 1 : first->row < second->row ? -1 : 1;
+    int better = (first->score < second->score) - (first->score > second->score);
+    return better ? better : (first->row > second->row) - (first->row < second->row);
 }
 
 /* The rows and the scores in their order: two lists in a tuple. */

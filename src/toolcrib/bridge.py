@@ -209,7 +209,9 @@ def search_for(items: Sequence[Json], limit: Json = None) -> Search:
     for item in items:
         if isinstance(item, str):
             lines += item.splitlines()
-    queries = tuple(dict.fromkeys(filter(None, map(str.strip, lines))))
+    needs = dict.fromkeys(map(str.strip, lines))
+    needs.pop("", None)
+    queries = tuple(needs)
     if not queries:
         raise InvalidCall("`query` is blank: say in a few words what you need done.")
     if len(queries) > QUERIES_PER_SEARCH:

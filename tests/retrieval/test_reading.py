@@ -1,5 +1,7 @@
 """Reading postings: the same sums by every way, and a bounded number of them kept."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -65,3 +67,13 @@ def test_what_is_kept_has_a_bound_and_dropping_it_changes_nothing(monkeypatch: p
         reader.add(total, weighted)
         assert total.tobytes() == plain_sum(built, weighted).tobytes()
         assert len(reader._kept) <= 5
+
+
+def test_a_hash_whose_bytes_stand_across_two_names_is_nobodys() -> None:
+    built = segment([[0]])
+    names = np.zeros((3, ROWS), dtype=np.uint32)
+    names[0, :2] = np.frombuffer(bytes(range(1, 9)), dtype=np.uint32)
+    reader = SegmentReader(replace(built, names=names), IMPACTS)
+    across, own = (int(np.frombuffer(bytes(range(start, start + 4)), dtype=np.uint32)[0]) for start in (3, 5))
+    assert reader.named(across) == []
+    assert reader.named(own) == [(0, 1)]

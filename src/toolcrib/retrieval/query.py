@@ -147,10 +147,11 @@ class Weigher:
         together = min(self._rows, sum(counts))
         found: list[tuple[int, float]] = []
         for number, count in zip(numbers, counts, strict=True):
-            if count:
-                weight = self._worth(key, count) if number == own else self._weights.variant * self._worth(key, together)
-                if weight > 0.0:
-                    found.append((number, weight * scale))
+            if not count:
+                continue
+            weight = self._worth(key, count) if number == own else self._weights.variant * self._worth(key, together)
+            if weight > 0.0:
+                found.append((number, weight * scale))
         return tuple(found)
 
     def _parted(self, term: str) -> Numbers:
@@ -180,7 +181,7 @@ def _split_places(length: int) -> tuple[int, ...]:
     return tuple(sorted(places, key=lambda at: (abs(at - length / 2), at)))
 
 
-# Loops, not comprehensions: of the three to five words of a query one is read before the other is set up.
+# Loops: a query has three to five words, and a comprehension takes longer to set up than these take to be read.
 
 
 def all_numbers(words: Sequence[Word]) -> list[tuple[int, float]]:
