@@ -1,6 +1,7 @@
 """How everything here is measured: CPU time of this process, medians over many runs, interleaved."""
 
 import gc
+import random
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,10 +12,11 @@ SIZES = (34, 226, 2_000, 20_000, 100_000)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One thing to measure. What `before` does is not counted."""
+    """One thing to measure. What `before` and `after` do is not counted."""
 
     run: Callable[[], object]
     before: Callable[[], object] | None = None
+    after: Callable[[], object] | None = None
     most: int = 15
     """Samples at most: fewer for what takes seconds."""
 
@@ -41,21 +43,28 @@ def sample(case: Case, *, least_s: float = 0.002) -> float:
         started = time.process_time()
         case.run()
         took += time.process_time() - started
+        if case.after:
+            case.after()
         repeat += 1
         if took >= least_s or repeat >= 10_000:
             return took / repeat
 
 
 def interleaved(cases: Mapping[str, Case], *, rounds: int = 15, budget_s: float = 8.0) -> dict[str, float]:
-    """Median milliseconds of every case, taken in turns so that a busy minute hits all of them alike."""
+    """Median milliseconds of every case, taken in turns so that a busy minute hits all of them alike.
+
+    Each round has an order of its own: what a case finds in the processor's caches is what the one before it left.
+    """
     samples: dict[str, list[float]] = {name: [] for name in cases}
     for case in cases.values():
         if case.most > 3:
             sample(case)  # warm
     started = time.process_time()
     gc.collect()
+    order, draw = list(cases.items()), random.Random(7)
     for _ in range(rounds):
-        for name, case in cases.items():
+        draw.shuffle(order)
+        for name, case in order:
             if len(samples[name]) < case.most:
                 samples[name].append(sample(case))
         if time.process_time() - started > budget_s:
