@@ -72,6 +72,7 @@ def hybrid_rules() -> dict[str, FusionWeights | Calibration]:
         "gain of the best clause": FusionWeights(clauses=0.0),
         "standing in a clause": FusionWeights(standing=0.0),
         "piece by piece": FusionWeights(compared=1e-9),
+        "courtesies left out": FusionWeights(courtesies=True),
         "abstention": NEVER,
     }
 

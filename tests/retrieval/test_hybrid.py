@@ -104,6 +104,22 @@ def test_filler_and_unknown_words_do_not_empty_an_answerable_query(retriever: Hy
     assert ranking.hits[0].key == "send_message"
 
 
+@pytest.mark.requirement("X1", "X2")
+def test_courtesies_change_neither_hits_nor_confidence(retriever: HybridRetriever):
+    index = retriever.index(TOOLS)
+    plain = index.search("check whether it will rain tomorrow", limit=5)
+    polite = index.search("Hello, could you please help me check whether it will rain tomorrow, thanks", limit=5)
+    assert [hit.key for hit in polite.hits] == [hit.key for hit in plain.hits]
+    assert polite.confidence == plain.confidence
+
+
+@pytest.mark.requirement("X1")
+def test_a_name_that_begins_with_a_courtesy_is_found_as_it_was_typed(model: StaticModel):
+    called = (document("please_call_me", "Asks for a call back"), document("call_me", "Rings a phone"))
+    index = HybridRetriever(load=lambda: model).index(called)
+    assert index.search("please call me", limit=2).hits[0].key == called[0].key
+
+
 @pytest.mark.requirement("X2")
 def test_few_answerable_queries_of_the_corpus_are_emptied(retriever: HybridRetriever):
     index = retriever.index(read_tools(CORPUS / "tools.jsonl"))

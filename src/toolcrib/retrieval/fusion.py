@@ -35,6 +35,8 @@ class FusionWeights:
     """What it costs to stand behind the best document of every clause, per unit of score."""
     compared: float = 0.04
     """One unit of the log odds that a document does what is asked."""
+    courtesies: bool = False
+    """Whether courtesies around a query count (`courtesy`)."""
 
     def by_words(self) -> "FusionWeights":
         """The weights for a query that meets tools by its words alone."""

@@ -22,6 +22,7 @@ from toolcrib.retrieval.base import Document, Hit, Ranking
 from toolcrib.retrieval.clauses import clause_part, clauses, looked_at
 from toolcrib.retrieval.cohort import Cohort
 from toolcrib.retrieval.confidence import Calibration, Signals
+from toolcrib.retrieval.courtesy import plainly
 from toolcrib.retrieval.filling import VectorFill
 from toolcrib.retrieval.fusion import FusionWeights, compared_part, fuse
 from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever, Match, lift_named
@@ -198,8 +199,9 @@ class HybridIndex:
         limit = min(limit, RESULTS_MAX_HITS, len(self))
         if limit <= 0:
             return Ranking(hits=(), abstained=False, confidence=0.0, mode=self._mode(query))
-        look = self._look(query)
-        match, signals = look.match, self._signals(query, look)
+        asked = self._asked(query)
+        look = self._look(asked)
+        match, signals = look.match, self._signals(asked, look)
         scores = lift_named(look.scores, match.named)
         found = select(best_of(scores), self._lexical.documents.get, limit=limit, rival=self._lexical.rival)
         confidence = 1.0 if match.named else round(self._calibration.confidence(signals), 4)
@@ -210,7 +212,7 @@ class HybridIndex:
             Hit(
                 key=document.key,
                 score=round(score, 5),
-                evidence=self._evidence(query, document, match, score, stages) if explain else {},
+                evidence=self._evidence(asked, document, match, score, stages) if explain else {},
                 document=document,
             )
             for score, document in found
@@ -220,7 +222,13 @@ class HybridIndex:
 
     def signals(self, query: str) -> Signals:
         """What a search for the query would see; for calibration."""
-        return self._signals(query, self._look(query))
+        asked = self._asked(query)
+        return self._signals(asked, self._look(asked))
+
+    def _asked(self, query: str) -> str:
+        """The query without courtesies; as it was typed, if it names a tool so."""
+        plain = query if self._weights.courtesies else plainly(query)
+        return query if plain == query or self._match(query).named else plain
 
     def _match(self, query: str) -> Match:
         return self._lexical.match(query, self._english(query) if self._english is not None else ())
