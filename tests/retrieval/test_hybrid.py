@@ -88,7 +88,7 @@ def test_an_ability_of_another_world_is_answered_with_nothing_and_the_nearest_na
 def test_hits_that_perhaps_do_not_fit_are_shown_as_doubtful_and_clear_ones_are_not(retriever: HybridRetriever):
     index = retriever.index(TOOLS)
     for doubtful, query in (
-        (True, "water the plants on my balcony"),
+        (True, "refund a customer"),
         (False, "send a message to a channel"),
         (False, "send_message"),
     ):

@@ -72,11 +72,11 @@ class Line:
 class Calibration:
     """How signals become decisions."""
 
-    first_right: Line = Line(nearest=10.32, elsewhere=-8.85, words=1.56, lead=4.88, offset=-4.16)
+    first_right: Line = Line(nearest=9.59, elsewhere=-6.95, words=0.85, lead=5.37, offset=-4.21)
     """Log odds that the first hit is right."""
     fits: Line = Line(
-        nearest=6.95, elsewhere=-14.34, words=0.0, lead=0.0, offset=2.97,
-        both=6.67, length=-1.72, length_nearest=3.08, length_elsewhere=0.22, compared=0.15,
+        nearest=7.69, elsewhere=-15.78, words=0.0, lead=0.0, offset=3.17,
+        both=7.99, length=-2.18, length_nearest=3.99, length_elsewhere=0.28, compared=0.21,
     )  # fmt: skip
     """The greater, the more likely that something fits."""
     fits_by_words: Line = Line(
@@ -84,9 +84,9 @@ class Calibration:
         both=7.8, length=-1.55, length_nearest=5.2, length_elsewhere=-1.8,
     )  # fmt: skip
     """The same where no tool was compared with the query."""
-    floor: float = -0.65
+    floor: float = -0.75
     """Below this value the search abstains."""
-    floor_short: float = -0.8
+    floor_short: float = -1.0
     """The floor for a query that says little, chosen on such queries alone."""
     floor_by_words: float = -0.9
     """The floor for a query that met tools by its words alone, which is less sure; no set to choose on has such."""
@@ -94,7 +94,7 @@ class Calibration:
     """The floor for any other query that no tool was compared with: none of the tools is in English, for instance."""
     doubt_uncompared: float = 1.5
     """The level of doubt where no tool was compared with the query."""
-    doubt: float = 0.9
+    doubt: float = 1.0
     """Below this value it is likely that nothing fits, and not sure enough to hold the hits back."""
     short: float = math.log1p(5.5)
     """Length below which a query says little: five words without the grammatical ones."""
