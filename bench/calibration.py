@@ -7,8 +7,9 @@ Absent abilities are probed in two ways: a query of another set whose right tool
 (`foreign`), and a query whose right tools, with everything that resembles them, are taken out of its own catalog
 (`near`). Many of these are not absent: another tool does what is asked. So each was read with its six best hits, and
 `absent.tsv` has the verdicts, by the start of the check sum of kind, catalog and query: 0 no hit does it, 1 perhaps,
-2 one does. Only those with 0 count; a probe that nobody has read counts, too, and their number is printed. Queries that
-are not compared with tools piece by piece, since they meet them by words alone, are left out: they have a line of their own.
+2 one does. Those with 1 are left out; those with 2 are `met`: nothing is fitted on them, and how many of them get
+nothing is said. A probe that nobody has read counts as absent, and their number is printed. Queries that are not
+compared with tools piece by piece, since they meet them by words alone, are left out: they have a line of their own.
 
 Printed are the two lines, fitted on everything, and what several floors would do: first in the mean of the sets, each
 judged by lines and floors that were fitted without it and its relatives (`held out`), then for the project's own corpus,
@@ -54,6 +55,7 @@ SIGNALS = tuple(field.name for field in fields(Signals))
 FITS = ("nearest", "elsewhere", "both", "length", "length_nearest", "length_elsewhere", "compared", "offset")
 FIRST = ("nearest", "elsewhere", "words", "lead", "offset")
 VERDICTS = Path(__file__).parent / "absent.tsv"
+PERHAPS = 1
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -63,6 +65,7 @@ class Probe:
     """One query against one catalog."""
 
     kind: str
+    """`answerable`, `foreign`, `near` or `met`."""
     catalog: str
     source: str
     signals: Signals
@@ -123,12 +126,14 @@ def probes(sets: dict[str, Set], model: StaticModel) -> list[Probe]:
         index = indexed(each.documents, model)
 
         def seen(kind: str, source: str, text: str, index: HybridIndex = index, right: bool = False) -> None:
-            verdict = verdicts.get(verdict_key(kind, name, text))  # noqa: B023
-            if kind != "answerable" and verdict in (1, 2):
-                return
+            read = True
+            if kind != "answerable":
+                verdict = verdicts.get(verdict_key(kind, name, text))  # noqa: B023
+                if verdict == PERHAPS:
+                    return
+                kind, read = "met" if verdict else kind, verdict is not None
             signals = index.signals(text)
             if signals.compared is not None:
-                read = kind == "answerable" or verdict is not None
                 found.append(Probe(kind=kind, catalog=name, source=source, signals=signals, right=right, read=read))  # noqa: B023
 
         asked = rng.sample(each.queries, min(PER_SET, len(each.queries)))
@@ -250,7 +255,7 @@ def describe(table: Table, judged: Mask) -> str:
     """How many of the answerable and of the absent were judged to have nothing that fits."""
     answerable = table.shares(judged, "answerable")
     worst = sorted(answerable.items(), key=lambda each: -each[1])[:3]
-    caught = " ".join(f"{kind} {mean(table.shares(judged, kind)):.1%}" for kind in ("foreign", "near"))
+    caught = " ".join(f"{kind} {mean(table.shares(judged, kind)):.1%}" for kind in ("foreign", "near", "met"))
     named = ", ".join(f"{name} {share:.1%}" for name, share in worst)
     return f"answerable {mean(answerable):.2%} (most: {named}); caught: {caught}"
 
@@ -283,9 +288,12 @@ def main(directory: Path, own: list[Path]) -> None:
     found = probes(read_sets(directory, model), model)
     table = Table(found)
     everything = np.ones(len(table.kind), dtype=bool)
-    counts = {kind: int((table.kind == kind).sum()) for kind in ("answerable", "foreign", "near")}
+    counts = {kind: int((table.kind == kind).sum()) for kind in ("answerable", "foreign", "near", "met")}
     print(counts, f"nobody has read {sum(not probe.read for probe in found)} of the absent")
-    print("first_right", line(FIRST, logistic(table.rows(FIRST), table.right.astype(float), np.ones(len(table.kind)))))
+    print(
+        "first_right",
+        line(FIRST, logistic(table.rows(FIRST), table.right.astype(float), (table.kind != "met").astype(float))),
+    )
     answerable = (table.kind == "answerable").astype(float)
     fits = logistic(table.rows(FITS), answerable, table.weights(everything))
     print("fits", line(FITS, fits))
