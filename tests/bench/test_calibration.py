@@ -1,0 +1,56 @@
+"""Which probes of abstention count as absent."""
+
+from collections.abc import Sequence
+
+import pytest
+from bench.calibration import Set, probes, read_verdicts, verdict_key
+
+from bench import calibration
+from toolcrib.evals.corpus import Query
+from toolcrib.retrieval.base import PlainDocument
+from toolcrib.retrieval.semantic import StaticModel
+from toolcrib.retrieval.vectors import unit
+
+WEATHER = (("get_forecast", "Weather forecast of a city for the next days"), ("get_tides", "Tides of a harbour today"))
+CHAT = (
+    ("send_message", "Send a message to a channel of the team chat"),
+    ("mute_channel", "Mute a channel of the chat"),
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> StaticModel:
+    return StaticModel.load()
+
+
+def a_set(model: StaticModel, tools: Sequence[tuple[str, str]], query: str) -> Set:
+    documents = [
+        PlainDocument(key=leaf, digest=leaf, leaf=leaf, toolset="", description=text, parameters=(), nested="")
+        for leaf, text in tools
+    ]
+    queries = [Query(id="1", text=query, relevant=frozenset({tools[0][0]}))]
+    return Set(documents=documents, queries=queries, vectors=unit(model.embed_documents(documents)))
+
+
+def test_every_verdict_is_one_of_three_and_names_its_probe_by_a_check_sum():
+    verdicts = read_verdicts()
+    assert set(verdicts.values()) == {0, 1, 2}
+    assert all(len(key) == len(verdict_key("near", "catalog", "query")) for key in verdicts)
+
+
+@pytest.mark.requirement("X2")
+@pytest.mark.parametrize(
+    ("verdict", "kinds", "read"),
+    [(0, {"foreign"}, True), (1, set[str](), True), (2, {"met"}, True), (None, {"foreign"}, False)],
+)
+def test_a_probe_counts_as_absent_unless_it_was_read_and_is_met(
+    model: StaticModel, monkeypatch: pytest.MonkeyPatch, verdict: int | None, kinds: set[str], read: bool
+):
+    asked = "post the minutes to the team channel"
+    sets = {"weather": a_set(model, WEATHER, "will it rain in Oslo this week"), "chat": a_set(model, CHAT, asked)}
+    key = verdict_key("foreign", "weather", asked)
+    monkeypatch.setattr(calibration, "read_verdicts", lambda: {} if verdict is None else {key: verdict})
+    monkeypatch.setattr(calibration, "FOREIGN", 1)
+    found = [probe for probe in probes(sets, model) if probe.catalog == "weather" and probe.kind in ("foreign", "met")]
+    assert {probe.kind for probe in found} == kinds
+    assert all(probe.read is read for probe in found)
