@@ -18,6 +18,7 @@ would mark or empty.
 """
 
 import hashlib
+import math
 import os
 import random
 import sys
@@ -28,9 +29,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.ablation import NEVER
 from toolcrib.evals.corpus import Query, read_queries, read_tools
 from toolcrib.retrieval.base import PlainDocument
-from toolcrib.retrieval.confidence import Calibration, Line, Signals
+from toolcrib.retrieval.confidence import SURE, Calibration, Line, Signals
+from toolcrib.retrieval.courtesy import plainly
 from toolcrib.retrieval.hybrid import HybridIndex, HybridRetriever
 from toolcrib.retrieval.lexical import LexicalRetriever
 from toolcrib.retrieval.semantic import StaticModel
@@ -90,7 +93,8 @@ def relatives(name: str) -> str:
 
 
 def indexed(documents: list[PlainDocument], model: StaticModel) -> HybridIndex:
-    retriever = HybridRetriever(load=lambda: model)
+    """An index that never abstains: what is fitted must not depend on what was fitted before."""
+    retriever = HybridRetriever(load=lambda: model, calibration=NEVER)
     index = retriever.index(documents)
     retriever.settle()
     assert isinstance(index, HybridIndex)
@@ -173,6 +177,8 @@ class Table:
     def __init__(self, found: list[Probe]) -> None:
         rows = np.array([astuple(probe.signals) for probe in found])
         column = dict(zip(SIGNALS, rows.T, strict=True))
+        # As `Line.value` takes it.
+        column["compared"] = np.clip(column["compared"].astype(float), -SURE, SURE)
         column["both"] = column["nearest"] * column["elsewhere"]
         column["length_nearest"] = column["length"] * column["nearest"]
         column["length_elsewhere"] = column["length"] * column["elsewhere"]
@@ -239,6 +245,7 @@ def held_out(table: Table, share: float) -> Mask:
         here = table.touches[:, 0] == family
         long, short = table.floors(values, others, share)
         emptied[here] = values[here] < np.where(table.short[here], short, long)
+    emptied &= table.column["words"] < Calibration().sure_words
     return emptied
 
 
@@ -248,7 +255,7 @@ def line(names: tuple[str, ...], weights: Floats) -> Line:
 
 
 def mean(shares: dict[str, float]) -> float:
-    return sum(shares.values()) / len(shares)
+    return sum(shares.values()) / len(shares) if shares else math.nan
 
 
 def describe(table: Table, judged: Mask) -> str:
@@ -264,7 +271,7 @@ def own_corpus(tools: Path, queries: Path, model: StaticModel) -> Callable[[Call
     documents = read_tools(tools)
     index, names = indexed(documents, model), LexicalRetriever().index(documents)
     asked = [
-        (query.category, index.signals(query.text), bool(names.match(query.text).named))
+        (query.category, index.signals(query.text), bool(names.named(query.text) or names.named(plainly(query.text))))
         for query in read_queries(queries)
     ]
 

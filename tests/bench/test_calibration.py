@@ -1,9 +1,11 @@
 """Which probes of abstention count as absent."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+import numpy as np
 import pytest
-from bench.calibration import Set, probes, read_verdicts, verdict_key
+from bench.calibration import Set, Table, describe, probes, read_verdicts, verdict_key
 
 from bench import calibration
 from toolcrib.evals.corpus import Query
@@ -54,3 +56,17 @@ def test_a_probe_counts_as_absent_unless_it_was_read_and_is_met(
     found = [probe for probe in probes(sets, model) if probe.catalog == "weather" and probe.kind in ("foreign", "met")]
     assert {probe.kind for probe in found} == kinds
     assert all(probe.read is read for probe in found)
+
+
+@pytest.mark.requirement("X2")
+def test_what_is_met_weighs_nothing_and_sets_without_it_are_described(model: StaticModel):
+    sets = {
+        "weather": a_set(model, WEATHER, "will it rain in Oslo this week"),
+        "chat": a_set(model, CHAT, "mute the chat"),
+    }
+    found = probes(sets, model)
+    table = Table([*found, replace(found[0], kind="met")])
+    everything = np.ones(len(table.kind), dtype=bool)
+    assert table.weights(everything)[-1] == 0.0
+    assert table.weights(everything)[:-1].all()
+    assert "met nan%" in describe(Table(found), everything[:-1])

@@ -13,12 +13,17 @@ from toolcrib.retrieval.courtesy import plainly
     ("query", "plain"),
     [
         ("Hello, can you help me check my balance?", "check my balance?"),
-        ("Good morning! Could you kindly assist me with translating this text? Thank you.", "translating this text?"),
+        ("Good morning! Could you kindly assist me with translating this text? Thank you.", "translating this text"),
         ("I'd like you to book a flight, please.", "book a flight"),
+        ("I\u2019d like to book a flight", "book a flight"),
         ("how do I create an issue", "create an issue"),
         ("we are planning to rent a van", "rent a van"),
+        ("hi can you list files", "list files"),
+        ("Hello!\nCan you\tlist  files", "list  files"),
         ("PLEASE LIST MY FILES", "LIST MY FILES"),
-        ("show the weather, thanks!", "show the weather"),
+        ("Well, show the weather, thanks!", "show the weather"),
+        ("list my files please. Thank you!", "list my files"),
+        ("could you please help me translate, thank you", "translate"),
     ],
 )
 def test_courtesies_in_front_and_at_the_end_are_left_out(query: str, plain: str):
@@ -29,36 +34,65 @@ def test_courtesies_in_front_and_at_the_end_are_left_out(query: str, plain: str)
     "query",
     [
         "list files",
-        "Please help",
         "hi there",
-        "history of the repository",
-        "highlight a line",
+        "hi-res image download",
+        "hey-api generate client",
+        "hello world template create",
+        "hi there is a bug in main",
+        "good morning message to mom",
+        "dear john letter template",
+        "well log data query",
+        "so sánh hai tệp",
+        "let me know when the build fails",
+        "let's encrypt certificate",
+        "I'm going to Paris next week",
+        "would you rather questions game",
+        "help us out now",
         "can_you_help",
-        "wellness plan of this week",
         "how many users are there",
-        "send a thank you note",
+        "send a message saying thank you",
+        "translate to Japanese: thank you",
+        "how do you say please",
         "what does please mean in Spanish",
+        "please",
         "你好，请查一下天气",
         "",
     ],
 )
-def test_what_is_no_courtesy_or_would_leave_a_single_word_stays(query: str):
+def test_what_may_be_meant_stays(query: str):
     assert plainly(query) == query
 
 
-@given(
-    st.lists(
-        st.sampled_from(["hi", "please", "can you", "help me", "thanks", ",", "?", "weather", "\n", "x"]), max_size=12
-    )
+PARTS = (
+    "hi",
+    "hello,",
+    "please",
+    "can you",
+    "help me",
+    "so,",
+    "thanks",
+    "thank you",
+    ",",
+    ".",
+    "-",
+    ":",
+    "'",
+    "?",
+    "weather",
+    "\n",
+    "x",
 )
-def test_what_is_left_is_a_stretch_of_the_query_of_two_words_or_the_query(parts: list[str]):
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=12))
+def test_what_is_left_is_a_stretch_of_the_query_that_holds_a_word_or_the_query(parts: list[str]):
     query = " ".join(parts)
     plain = plainly(query)
     assert plain in query
-    assert plain == query or len(plain.split()) > 1
+    assert plain == query or any(letter.isalnum() for letter in plain)
 
 
-def test_a_query_of_nothing_but_courtesies_takes_no_longer_for_each():
-    looked = "please " * (QUERY_MAX_CHARS // 7)
-    assert len(plainly(looked)) < len(looked)
-    assert plainly(" " * QUERY_MAX_CHARS) == " " * QUERY_MAX_CHARS
+@pytest.mark.parametrize("repeated", ["please ", " ", "hi ", "hi\n", ", ", "how do i ", "thanks, "])
+def test_a_query_of_nothing_but_courtesies_is_read_in_bounded_steps(repeated: str):
+    looked = repeated * (QUERY_MAX_CHARS * 4 // len(repeated))
+    assert plainly(looked) in looked

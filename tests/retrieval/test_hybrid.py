@@ -113,6 +113,17 @@ def test_courtesies_change_neither_hits_nor_confidence(retriever: HybridRetrieve
     assert polite.confidence == plain.confidence
 
 
+@pytest.mark.requirement("S23", "X2")
+def test_a_polite_query_is_answered_by_a_part_of_a_name_as_the_plain_one_is(model: StaticModel):
+    always = Calibration(floor=99.0, floor_short=99.0, floor_by_words=99.0, floor_uncompared=99.0, sure_words=99.0)
+    index = HybridRetriever(load=lambda: model, calibration=always).index(
+        (*TOOLS, document("calculategrossmargin", ""))
+    )
+    plain, polite = (index.search(query, limit=3) for query in ("calculate gross", "can you please calculate gross"))
+    assert plain.mode == polite.mode == "substring"
+    assert [hit.key for hit in polite.hits] == [hit.key for hit in plain.hits]
+
+
 @pytest.mark.requirement("X1")
 def test_a_name_that_begins_with_a_courtesy_is_found_as_it_was_typed(model: StaticModel):
     called = (document("please_call_me", "Asks for a call back"), document("call_me", "Rings a phone"))

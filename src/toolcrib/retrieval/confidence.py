@@ -13,7 +13,7 @@ says; so a filler or unknown word cannot empty an answerable query (X2).
 import math
 from dataclasses import dataclass
 
-_SURE = 5.0
+SURE = 5.0
 """Log odds beyond which a comparison says no more: no single stage decides alone."""
 
 
@@ -64,7 +64,7 @@ class Line:
             + self.length * signals.length
             + self.words * signals.words
             + self.lead * signals.lead
-            + self.compared * max(-_SURE, min(_SURE, signals.compared or 0.0))
+            + self.compared * max(-SURE, min(SURE, signals.compared or 0.0))
         )
 
 

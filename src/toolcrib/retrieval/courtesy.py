@@ -2,40 +2,55 @@
 
 "Hello, can you help me check my balance?" asks for what "check my balance" asks for. A sentence is read as a whole, so
 six words of politeness would count for more than the three that matter; and how polite a query is says nothing about
-whether a tool fits. English only: a query in another language meets tools by its words, of which these are none.
+whether a tool fits. Only what can hardly be meant is left out: a greeting that a comma or another courtesy follows,
+never the "hi" of "hi-res"; thanks behind a full stop or a comma, never those that somebody wants to say. English only.
 
-Invariant: what is left is a stretch of the query, of two words or more; or it is the query itself.
+Invariant: what is left is a stretch of the query that holds a word; or it is the query itself.
 """
 
 import re
 from typing import Final
 
-_GREETINGS = r"(?:hello|hi|hey|greetings|good (?:morning|afternoon|evening|day)|dear \w+)(?: there)?[ ,.!:;-]+"
-_SMALL_WORDS = r"(?:please|kindly|so|well|ok|okay)[ ,]+"
-_HELP = r"(?:help|assist) (?:me|us)(?: (?:to|with|in|by))? +"
-_QUESTIONS = rf"(?:can|could|would|will) (?:you|we|i)(?: (?:please|kindly|possibly|also))? +(?:{_HELP})?"
-_WISHES = r"(?:(?:i|we)(?:'d| would) like|(?:i|we) (?:want|need|wish|have))(?: you)? to +"
-_PLANS = r"(?:i'm|i am|we're|we are) (?:looking|trying|going|planning) to +"
-_WAYS = r"(?:is it possible to|how (?:can|do|could|should) (?:i|we)|let me|let's) +"
-_BEFORE: Final = re.compile(
-    rf" *(?:{'|'.join((_GREETINGS, _SMALL_WORDS, _QUESTIONS, _WISHES, _PLANS, _WAYS, _HELP))})", re.IGNORECASE
+_HELP = r"(?:help|assist)\s+(?:me|us)\s+(?!out\b)(?:(?:to|with|in|by)\s+)?"
+_ASKING = (
+    r"(?:please|kindly)[\s,]+",
+    rf"(?:can|could|would|will)\s+you\s+(?!rather\b)(?:(?:please|kindly|possibly|also)\s+)?(?:{_HELP})?",
+    rf"(?:can|could)\s+(?:i|we)\s+(?:(?:please|also)\s+)?(?:{_HELP})?",
+    r"(?:(?:i|we)(?:['’]d|\s+would)\s+like|(?:i|we)\s+(?:want|need|wish|have))\s+(?:you\s+)?to\s+",
+    r"(?:i['’]m|i\s+am|we['’]re|we\s+are)\s+(?:looking|trying|planning)\s+to\s+",
+    r"(?:is\s+it\s+possible\s+to|how\s+(?:can|do|could|should)\s+(?:i|we))\s+",
+    _HELP,
 )
-_AFTER: Final = re.compile(r"[ ,]+(?:please|thanks|thank you)[ .!?]*", re.IGNORECASE)
+_ASKS = "|".join(_ASKING)
+_GREETINGS = (
+    rf"(?:hello|hi|hey|greetings|good\s+(?:morning|afternoon|evening|day))(?:\s+there)?(?:[,.!:;]+\s+|\s*\n\s*|\s+(?={_ASKS}))",
+    r"(?:dear\s+\w+|so|well|ok|okay)[,!:]+\s+",
+)
+_BEFORE: Final = re.compile(rf"\s*(?:{'|'.join((*_GREETINGS, *_ASKING))})", re.IGNORECASE)
+_AFTER: Final = re.compile(
+    r"(?:(?:\s*[,.!?]+\s*|\s*\n\s*)(?:thanks|thank\s+you)|(?<![:\"'”’])(?<!\bsay)(?<!saying)[\s,]+please)\Z",
+    re.IGNORECASE,
+)
 _MOST = 8
-"""Courtesies in front of one query."""
-_ENDS_WITHIN = 16
-"""Characters at the end in which one may stand."""
+"""Courtesies in front of one query, and at its end."""
+_LONGEST = 32
+"""Characters at the end in which one stands."""
+_STOPS = " \t\r\n.!"
 
 
 def plainly(query: str) -> str:
     """The query without courtesies in front and at its end."""
-    start = 0
+    start, end = 0, len(query)
     for _ in range(_MOST):
         found = _BEFORE.match(query, start)
         if found is None:
             break
         start = found.end()
-    last = _AFTER.search(query, max(start, len(query) - _ENDS_WITHIN))
-    end = last.start() if last is not None and last.end() == len(query) else len(query)
+    for _ in range(_MOST):
+        last = len(query[start:end].rstrip(_STOPS)) + start
+        found = _AFTER.search(query, max(start, last - _LONGEST), last)
+        if found is None:
+            break
+        end = found.start()
     plain = query[start:end]
-    return plain if len(plain.split(maxsplit=2)) > 1 else query
+    return plain if re.search(r"\w", plain) else query

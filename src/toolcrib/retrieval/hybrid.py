@@ -198,7 +198,7 @@ class HybridIndex:
         """Ranks the documents for `query`. Never raises, whatever the string."""
         limit = min(limit, RESULTS_MAX_HITS, len(self))
         if limit <= 0:
-            return Ranking(hits=(), abstained=False, confidence=0.0, mode=self._mode(query))
+            return Ranking(hits=(), abstained=False, confidence=0.0, mode=self._mode())
         asked = self._asked(query)
         look = self._look(asked)
         match, signals = look.match, self._signals(asked, look)
@@ -206,7 +206,7 @@ class HybridIndex:
         found = select(best_of(scores), self._lexical.documents.get, limit=limit, rival=self._lexical.rival)
         confidence = 1.0 if match.named else round(self._calibration.confidence(signals), 4)
         if not found or (not match.named and self._calibration.abstains(signals)):
-            return self._nothing(query, found, limit, confidence)
+            return self._nothing((query, asked), found, limit, confidence)
         stages = self._stages(look) if explain else {}
         hits = tuple(
             Hit(
@@ -218,7 +218,7 @@ class HybridIndex:
             for score, document in found
         )
         doubtful = not match.named and self._calibration.doubts(signals)
-        return Ranking(hits=hits, abstained=False, confidence=confidence, doubtful=doubtful, mode=self._mode(query))
+        return Ranking(hits=hits, abstained=False, confidence=confidence, doubtful=doubtful, mode=self._mode())
 
     def signals(self, query: str) -> Signals:
         """What a search for the query would see; for calibration."""
@@ -228,7 +228,7 @@ class HybridIndex:
     def _asked(self, query: str) -> str:
         """The query without courtesies; as it was typed, if it names a tool so."""
         plain = query if self._weights.courtesies else plainly(query)
-        return query if plain == query or self._match(query).named else plain
+        return query if plain == query or self._lexical.named(query) else plain
 
     def _match(self, query: str) -> Match:
         return self._lexical.match(query, self._english(query) if self._english is not None else ())
@@ -325,19 +325,18 @@ class HybridIndex:
         place = int(np.searchsorted(rows, size))
         return rows[:place], rows[place:] - size
 
-    def _mode(self, query: str) -> str:
+    def _mode(self) -> str:
         """What this search was done with."""
         unread = sum(part.unread for part in self._read)
         return f"hybrid ({len(self) - unread} of {len(self)} tools read)" if unread else "hybrid"
 
-    def _nothing(self, query: str, found: Sequence[Scored], limit: int, confidence: float) -> Ranking:
-        by_substring = self._lexical.by_substring(query, limit)
-        if by_substring.hits:
-            return Ranking(hits=by_substring.hits, abstained=False, confidence=0.5, mode="substring")
+    def _nothing(self, queries: Sequence[str], found: Sequence[Scored], limit: int, confidence: float) -> Ranking:
+        for query in dict.fromkeys(queries):
+            by_substring = self._lexical.by_substring(query, limit)
+            if by_substring.hits:
+                return Ranking(hits=by_substring.hits, abstained=False, confidence=0.5, mode="substring")
         nearest = tuple(document.key for _, document in found[:NEAREST_NAMES])
-        return Ranking(
-            hits=(), abstained=True, confidence=round(confidence, 4), nearest=nearest, mode=self._mode(query)
-        )
+        return Ranking(hits=(), abstained=True, confidence=round(confidence, 4), nearest=nearest, mode=self._mode())
 
     def _stages(self, look: "_Look") -> dict[str, dict[str, float]]:
         """What each stage but the words and the meaning gave, by the document's key."""

@@ -268,7 +268,7 @@ class LexicalIndex:
         limit = min(limit, RESULTS_MAX_HITS, self._size)
         if limit <= 0:
             return Ranking(hits=(), abstained=False, confidence=0.0)
-        words, named = self._weigher.words(query), self._named(query)
+        words, named = self._weigher.words(query), self.named(query)
         found = select(self._best(words, named), self._documents.get, limit=limit, rival=self.rival)
         if not found:
             return self.by_substring(query, limit)
@@ -285,7 +285,7 @@ class LexicalIndex:
     def match(self, query: str, also: Sequence[str] = ()) -> Match:
         """Scores every row for a query, and for words that mean the same as some of it."""
         words = self._weigher.words(" ".join((query, *also)) if also else query)
-        return Match(words=words, scores=self._sums(words), named=self._named(query), translated=bool(also))
+        return Match(words=words, scores=self._sums(words), named=self.named(query), translated=bool(also))
 
     def word_scores(self, text: str) -> Floats:
         """What the words of a text give to every row."""
@@ -330,7 +330,8 @@ class LexicalIndex:
         best = max(sum(self._analyser.parts(shares, {number: weight}).values()) for number, weight in near)
         return max(0.0, best - sum(self._analyser.parts(shares, dict(own)).values()))
 
-    def _named(self, query: str) -> dict[int, int]:
+    def named(self, query: str) -> dict[int, int]:
+        """The rows that the query names, and how well."""
         wanted = name_hash(query[:QUERY_MAX_CHARS])
         named: dict[int, int] = {}
         for kind, row in self.postings.named(wanted) if wanted else ():
