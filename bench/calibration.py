@@ -52,10 +52,10 @@ CAUTION = 5.0
 SHORT_SHARE = 0.4
 """How much less often a short query may be answered with nothing."""
 EMPTIED = (0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02)
-DOUBTS = (0.0, 0.5, 1.0, 1.5)
+DOUBTS = (0.3, 0.6, 0.9, 1.2)
 """Levels of doubt to look at: answers below are marked, or emptied."""
 SIGNALS = tuple(field.name for field in fields(Signals))
-FITS = ("nearest", "elsewhere", "both", "length", "length_nearest", "length_elsewhere", "compared", "offset")
+FITS = ("nearest", "elsewhere", "both", "length", "length_nearest", "length_elsewhere", "compared", "size", "offset")
 FIRST = ("nearest", "elsewhere", "words", "lead", "offset")
 VERDICTS = Path(__file__).parent / "absent.tsv"
 PERHAPS = 1
@@ -179,6 +179,7 @@ class Table:
         column = dict(zip(SIGNALS, rows.T, strict=True))
         # As `Line.value` takes it.
         column["compared"] = np.clip(column["compared"].astype(float), -SURE, SURE)
+        column["size"] = np.array([probe.signals.size for probe in found])
         column["both"] = column["nearest"] * column["elsewhere"]
         column["length_nearest"] = column["length"] * column["nearest"]
         column["length_elsewhere"] = column["length"] * column["elsewhere"]

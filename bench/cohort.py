@@ -1,12 +1,16 @@
-"""Makes the centres of abilities at large, the yardstick of abstention, from the texts of many real tools.
+"""Makes the abilities at large, the yardstick of abstention, for `toolcrib/retrieval/cohort.py`.
 
-    python -m bench.cohort TOOLS.jsonl OUT.npz          for `toolcrib/retrieval/cohort.py`
+    python -m bench.cohort TOOLS.jsonl OUT.npz
 
-Each line of TOOLS is `{"name", "description", "params"}`. Spherical k-means over their vectors; only the centres are
-kept, as whole numbers. Run it again whenever the table of word vectors, the reader, or what it is told of a tool
-changes.
+Each line of TOOLS is `{"name", "description", "params"}`, a real tool. To these come the abilities of
+`training/abilities.tsv.gz`, written for this project: what tools of any kind could do, far beyond what the tools at
+hand do. As sentences, all of them count that are not nearly alike one before; by their words alone, centres of the real
+tools (spherical k-means). Only vectors are kept, as whole numbers. Run it again whenever the table of word vectors, the
+reader, or what it is told of a tool changes.
 """
 
+import csv
+import gzip
 import json
 import os
 import sys
@@ -18,26 +22,35 @@ from numpy.typing import NDArray
 from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.semantic import StaticModel
 from toolcrib.retrieval.vector_file import cache_directory
-from toolcrib.retrieval.vectors import unit
+from toolcrib.retrieval.vectors import unit, whole
 
+WRITTEN = Path(__file__).parents[1] / "training" / "abilities.tsv.gz"
+ALIKE = 0.8
+"""Cosine of two abilities from which on one stands for both."""
 CENTRES = 3_000
 ROUNDS = 8
 BLOCK = 2_000
 Floats = NDArray[np.float32]
 
 
-def read(source: Path) -> list[PlainDocument]:
-    documents: list[PlainDocument] = []
+def document(number: int, name: str, description: str, parameters: tuple[str, ...] = ()) -> PlainDocument:
+    return PlainDocument(
+        key=str(number), digest=str(number), leaf=name, toolset="", description=description, parameters=parameters, nested=""
+    )  # fmt: skip
+
+
+def real_tools(source: Path, first: int) -> list[PlainDocument]:
     with source.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines):
-            row = json.loads(line)
-            documents.append(
-                PlainDocument(
-                    key=str(number), digest=str(number), leaf=row["name"], toolset="",
-                    description=row["description"] or "", parameters=tuple(map(str, row["params"])), nested="",
-                )
-            )  # fmt: skip
-    return documents
+        return [
+            document(number, row["name"], row["description"] or "", tuple(map(str, row["params"])))
+            for number, row in enumerate(map(json.loads, lines), first)
+        ]
+
+
+def written_abilities(source: Path = WRITTEN) -> list[PlainDocument]:
+    with gzip.open(source, "rt", encoding="utf-8", newline="") as file:
+        lines = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        return [document(number, name, description) for number, (name, description) in enumerate(lines)]
 
 
 def as_read(documents: list[PlainDocument], model: StaticModel) -> Floats:
@@ -48,7 +61,18 @@ def as_read(documents: list[PlainDocument], model: StaticModel) -> Floats:
     return unit(index.codes)
 
 
-def centres_of(vectors: Floats) -> NDArray[np.int8]:
+def unlike(vectors: Floats) -> Floats:
+    """Those that are not nearly alike one before."""
+    kept = np.empty_like(vectors)
+    count = 0
+    for vector in vectors:
+        if not count or float((kept[:count] @ vector).max()) < ALIKE:
+            kept[count] = vector
+            count += 1
+    return kept[:count]
+
+
+def centres_of(vectors: Floats) -> Floats:
     rng = np.random.default_rng(0)
     centres = vectors[rng.choice(len(vectors), CENTRES, replace=False)]
     for _ in range(ROUNDS):
@@ -58,20 +82,22 @@ def centres_of(vectors: Floats) -> NDArray[np.int8]:
         sums = np.zeros_like(centres)
         np.add.at(sums, nearest, vectors)
         centres = unit(sums)
-    return np.rint(centres * (127.0 / np.abs(centres).max(axis=1, keepdims=True).clip(1e-9))).astype(np.int8)
+    return centres
 
 
 def main(source: Path, target: Path) -> None:
-    documents = read(source)
     model = StaticModel.load(kept=cache_directory(os.environ))
+    written = written_abilities()
+    real = real_tools(source, len(written))
+    read = unlike(as_read([*written, *real], model))
     np.savez_compressed(
         target,
         allow_pickle=False,
-        codes=centres_of(as_read(documents, model)),
-        words=centres_of(unit(model.embed_documents(documents))),
+        read=whole(read),
+        words=whole(centres_of(unit(model.embed_documents(real)))),
         version=np.frombuffer(model.mark.encode(), dtype=np.uint8),
     )
-    print(f"{len(documents)} tools, {CENTRES} centres, {model.mark}")
+    print(f"{len(real)} tools and {len(written)} abilities, {len(read)} of them unlike; {CENTRES} centres, {model.mark}")
 
 
 if __name__ == "__main__":

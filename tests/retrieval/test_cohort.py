@@ -8,7 +8,7 @@ import pytest
 
 from toolcrib.retrieval.cohort import Cohort
 from toolcrib.retrieval.semantic import StaticModel
-from toolcrib.retrieval.vectors import MODEL_DIRECTORY
+from toolcrib.retrieval.vectors import MODEL_DIRECTORY, unit
 
 MODEL = StaticModel.load()
 
@@ -18,13 +18,32 @@ def test_a_query_is_measured_by_words_or_by_sentences_as_the_tools_are():
     cohort = Cohort.load(MODEL)
     assert cohort is not None
     query = "will it rain at the weekend"
-    for by_words, centres in ((True, cohort.words), (False, cohort.read)):
-        nearest = np.sort(centres.near(MODEL.point(query)))[-10:].mean()
-        assert cohort.nearness(query, by_words=by_words) == pytest.approx(float(nearest), abs=1e-5)
+    centres, abilities = (np.sort(each.near(MODEL.point(query))) for each in (cohort.words, cohort.read))
+    assert cohort.nearness(query, by_words=True) == pytest.approx(float(centres[-10:].mean()), abs=1e-5)
+    assert cohort.nearness(query, by_words=False) == pytest.approx(float(abilities[-1]), abs=1e-5)
 
 
 @pytest.mark.requirement("X2")
-@pytest.mark.parametrize("lacking", ["codes", "words", "version"])
+def test_abilities_at_large_reach_far_beyond_what_servers_offer_today():
+    cohort = Cohort.load(MODEL)
+    assert cohort is not None
+    for need in ("mend a torn stocking", "when does the tide turn", "how much feed for forty hens", "tune my piano"):
+        assert cohort.nearness(need, by_words=False) > 0.45
+
+
+@pytest.mark.requirement("X2")
+def test_no_two_abilities_at_large_are_nearly_alike():
+    cohort = Cohort.load(MODEL)
+    assert cohort is not None
+    vectors = unit(cohort.read.codes)
+    some = np.random.default_rng(3).choice(len(vectors), 300, replace=False)
+    nearness = vectors[some] @ vectors.T
+    nearness[np.arange(len(some)), some] = 0.0
+    assert nearness.max() < 0.82
+
+
+@pytest.mark.requirement("X2")
+@pytest.mark.parametrize("lacking", ["read", "words", "version"])
 def test_a_file_that_lacks_something_is_not_used_and_the_log_says_so(
     lacking: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):

@@ -276,11 +276,20 @@ def test_a_query_in_another_language_is_emptied_less_readily():
 @pytest.mark.requirement("X2")
 def test_the_better_the_best_tool_does_it_the_less_readily_a_query_is_emptied():
     calibration = Calibration()
-    seen = Signals(nearest=0.42, elsewhere=0.52, words=0.0, lead=0.0, length=2.0)
+    seen = Signals(nearest=0.42, elsewhere=0.58, words=0.0, lead=0.0, length=2.0, tools=400)
     judged = [calibration.fits.value(replace(seen, compared=odds)) for odds in (-50.0, -5.0, 0.0, 5.0, 50.0)]
     assert judged[0] == judged[1] < judged[2] < judged[3] == judged[4]
     assert calibration.abstains(replace(seen, compared=-5.0))
     assert not calibration.abstains(replace(seen, compared=5.0))
+
+
+@pytest.mark.requirement("X2")
+def test_the_more_tools_there_are_the_nearer_the_best_must_be():
+    fits = Calibration().fits
+    seen = Signals(nearest=0.42, elsewhere=0.58, words=0.0, lead=0.0, length=2.0, compared=0.0)
+    few, some, many, more = (fits.value(replace(seen, tools=tools)) for tools in (3, 400, 22_000, 100_000))
+    assert few > some > many == more
+    assert few == fits.value(replace(seen, tools=40))
 
 
 @pytest.mark.requirement("X2")

@@ -1,12 +1,12 @@
 """What tools elsewhere can do: the yardstick of abstention.
 
 A nearness of 0.4 may be a perfect paraphrase or a coincidence; it depends on the query. So the best nearness in this
-index is compared with that of typical abilities of tools at large (centres of 18,024 real tools, vectors only, no
-text). A query that is much nearer to some ability elsewhere than to anything here asks for what is not here.
+index is compared with that of abilities at large (real tools and abilities that were written down for this, vectors
+only, no text). A query that is much nearer to some ability elsewhere than to anything here asks for what is not here.
 
-Invariant: here and elsewhere are measured alike: a query that meets the tools here by their words alone meets the
-centres so, too. The centres belong to one table of word vectors. Beside another table they mean nothing, and are not
-used.
+Invariant: here and elsewhere are measured alike: a query that meets the tools here by their words alone meets typical
+abilities (centres) so, too. The vectors belong to one table of word vectors. Beside another table they mean nothing,
+and are not used.
 """
 
 import logging
@@ -28,28 +28,29 @@ _NEAREST = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cohort:
-    """Centres of abilities at large."""
+    """Abilities at large."""
 
     model: StaticModel
     read: CodedVectors
-    """Of tools as they were read."""
+    """Of abilities as they were read: no two of them nearly alike."""
     words: CodedVectors
-    """Of tools by their words alone."""
+    """Of typical tools by their words alone: centres."""
 
     @classmethod
     def load(cls, model: StaticModel, directory: Path = MODEL_DIRECTORY) -> "Cohort | None":
-        """The centres that belong to the model; `None` if there are none, and abstention is then weaker."""
-        read = read_centres(directory / _FILE, model.mark, model.dimensions)
-        words = read_centres(directory / _FILE, model.mark, model.dimensions, name="words")
+        """The abilities that belong to the model; `None` if there are none, and abstention is then weaker."""
+        read = read_vectors(directory / _FILE, model.mark, model.dimensions, name="read")
+        words = read_vectors(directory / _FILE, model.mark, model.dimensions, name="words")
         return None if read is None or words is None else cls(model=model, read=read, words=words)
 
     def nearness(self, query: str, *, by_words: bool) -> float:
-        """How near the query is to the few abilities at large that are nearest to it."""
-        return nearness_to(self.words if by_words else self.read, self.model.point(query))
+        """How near the query is to the ability at large that is nearest to it; by words, to the few nearest centres."""
+        vector = self.model.point(query)
+        return nearness_to(self.words, vector) if by_words else float(self.read.near(vector).max(initial=0.0))
 
 
-def read_centres(path: Path, mark: str, dimensions: int, *, name: str = "codes") -> CodedVectors | None:
-    """The centres of a file, if they belong to the model of that mark; if not, the log says so."""
+def read_vectors(path: Path, mark: str, dimensions: int, *, name: str) -> CodedVectors | None:
+    """The vectors of a file, if they belong to the model of that mark; if not, the log says so."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             version = bytes(archive["version"]).decode()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 SURE = 5.0
 """Log odds beyond which a comparison says no more: no single stage decides alone."""
+_FEW_TOOLS, _MANY_TOOLS = 40, 22_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,13 @@ class Signals:
     """Whether the query met tools by its words alone: it is in another language, or half of its words are unknown."""
     compared: float | None = None
     """The best log odds that a tool does what is asked (`comparing`); nothing if none was compared."""
+    tools: int = 0
+    """How many tools there are: the nearest of many is near by chance."""
+
+    @property
+    def size(self) -> float:
+        """The logarithm of that, within what the sets had that the lines were fitted on."""
+        return math.log(max(_FEW_TOOLS, min(_MANY_TOOLS, self.tools)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +61,7 @@ class Line:
     """Of `length` times `nearest`."""
     length_elsewhere: float = 0.0
     compared: float = 0.0
+    size: float = 0.0
 
     def value(self, signals: Signals) -> float:
         """The sum."""
@@ -65,6 +74,7 @@ class Line:
             + self.words * signals.words
             + self.lead * signals.lead
             + self.compared * max(-SURE, min(SURE, signals.compared or 0.0))
+            + self.size * signals.size
         )
 
 
@@ -72,11 +82,11 @@ class Line:
 class Calibration:
     """How signals become decisions."""
 
-    first_right: Line = Line(nearest=9.59, elsewhere=-6.95, words=0.85, lead=5.37, offset=-4.21)
+    first_right: Line = Line(nearest=10.2, elsewhere=-8.34, words=0.95, lead=5.47, offset=-2.71)
     """Log odds that the first hit is right."""
     fits: Line = Line(
-        nearest=7.69, elsewhere=-15.78, words=0.0, lead=0.0, offset=3.17,
-        both=7.99, length=-2.18, length_nearest=3.99, length_elsewhere=0.28, compared=0.21,
+        nearest=7.56, elsewhere=-10.9, words=0.0, lead=0.0, offset=5.47,
+        both=5.9, length=-1.36, length_nearest=4.81, length_elsewhere=-1.69, compared=0.22, size=-0.5,
     )  # fmt: skip
     """The greater, the more likely that something fits."""
     fits_by_words: Line = Line(
@@ -84,9 +94,9 @@ class Calibration:
         both=7.8, length=-1.55, length_nearest=5.2, length_elsewhere=-1.8,
     )  # fmt: skip
     """The same where no tool was compared with the query."""
-    floor: float = -0.75
+    floor: float = -0.65
     """Below this value the search abstains."""
-    floor_short: float = -1.0
+    floor_short: float = -1.55
     """The floor for a query that says little, chosen on such queries alone."""
     floor_by_words: float = -0.9
     """The floor for a query that met tools by its words alone, which is less sure; no set to choose on has such."""
@@ -94,7 +104,7 @@ class Calibration:
     """The floor for any other query that no tool was compared with: none of the tools is in English, for instance."""
     doubt_uncompared: float = 1.5
     """The level of doubt where no tool was compared with the query."""
-    doubt: float = 1.0
+    doubt: float = 0.9
     """Below this value it is likely that nothing fits, and not sure enough to hold the hits back."""
     short: float = math.log1p(5.5)
     """Length below which a query says little: five words without the grammatical ones."""

@@ -271,21 +271,22 @@ class HybridIndex:
         return rows, clause_part(words, near, whole, weights)
 
     def _signals(self, query: str, look: "_Look") -> Signals:
-        match, scores, by_words = look.match, look.scores, look.by_words
+        match, scores = look.match, look.scores
         nearest = float(look.meaning.max(initial=0.0))
         mass = match.mass
         few = min(_LEADERS, len(scores))
         best = scores[best_rows(scores, few)]
         return Signals(
             nearest=nearest,
-            elsewhere=nearest if self._cohort is None else self._cohort.nearness(query, by_words=by_words),
+            elsewhere=nearest if self._cohort is None else self._cohort.nearness(query, by_words=look.best is None),
             words=float(match.scores.max(initial=0.0)) / mass if mass > 0.0 else 0.0,
             # Rows that are gone stand at 0; so does, here, what is farther than nothing.
             lead=float(best.max() - best.min() if len(best) >= few else scores.max()),
             # Neither translations nor the parts of unspaced scripts make a query say more.
             length=math.log1p(min(sum(word.telling for word in match.words), len(runs_of(query[:QUERY_MAX_CHARS])))),
-            by_words=by_words or match.translated,
+            by_words=look.by_words or match.translated,
             compared=look.best,
+            tools=len(self),
         )
 
     def _by_words(self, query: str) -> bool:
