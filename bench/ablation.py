@@ -32,7 +32,14 @@ Sets = list[tuple[str, list[PlainDocument], list[Query]]]
 Scores = tuple[float, float]
 
 
-NEVER = Calibration(floor=-math.inf, floor_short=-math.inf, floor_by_words=-math.inf, floor_uncompared=-math.inf)
+NEVER = Calibration(
+    floor=-math.inf,
+    floor_short=-math.inf,
+    floor_apart=-math.inf,
+    floor_apart_short=-math.inf,
+    floor_by_words=-math.inf,
+    floor_uncompared=-math.inf,
+)
 """Never abstains."""
 
 
@@ -73,6 +80,7 @@ def hybrid_rules() -> dict[str, FusionWeights | Calibration]:
         "standing in a clause": FusionWeights(standing=0.0),
         "piece by piece": FusionWeights(compared=1e-9),
         "courtesies left out": FusionWeights(courtesies=True),
+        "read together": Calibration(clear=-math.inf),
         "abstention": NEVER,
     }
 

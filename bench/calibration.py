@@ -11,7 +11,7 @@ Absent abilities are probed in two ways: a query of another set whose right tool
 nothing is said. A probe that nobody has read counts as absent, and their number is printed. Queries that are not
 compared with tools piece by piece, since they meet them by words alone, are left out: they have a line of their own.
 
-Printed are the two lines, fitted on everything, and what several floors would do: first in the mean of the sets, each
+Printed are the lines, fitted on everything (the second with what was read together), and what several floors would do: first in the mean of the sets, each
 judged by lines and floors that were fitted without it and its relatives (`held out`), then for the project's own corpus,
 which is never fitted on. Last, what the lines and the floor that ship do, and how many answers several levels of doubt
 would mark or empty.
@@ -23,7 +23,7 @@ import os
 import random
 import sys
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -54,13 +54,17 @@ SHORT_SHARE = 0.4
 EMPTIED = (0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02)
 DOUBTS = (0.3, 0.6, 0.9, 1.2)
 """Levels of doubt to look at: answers below are marked, or emptied."""
+ALL = replace(NEVER, hopeless=-math.inf, clear=math.inf, sure_words=math.inf)
+"""Reads the best tools together with every query that is read at all."""
 SIGNALS = tuple(field.name for field in fields(Signals))
 FITS = ("nearest", "elsewhere", "both", "length", "length_nearest", "length_elsewhere", "compared", "size", "offset")
+TOGETHER = (*FITS, "together", "together_nearest", "together_elsewhere")
 FIRST = ("nearest", "elsewhere", "words", "lead", "offset")
 VERDICTS = Path(__file__).parent / "absent.tsv"
 PERHAPS = 1
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Decision = Callable[[Calibration, Signals], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +96,9 @@ def relatives(name: str) -> str:
     return name.split("_")[0]
 
 
-def indexed(documents: list[PlainDocument], model: StaticModel) -> HybridIndex:
+def indexed(documents: list[PlainDocument], model: StaticModel, calibration: Calibration = ALL) -> HybridIndex:
     """An index that never abstains: what is fitted must not depend on what was fitted before."""
-    retriever = HybridRetriever(load=lambda: model, calibration=NEVER)
+    retriever = HybridRetriever(load=lambda: model, calibration=calibration)
     index = retriever.index(documents)
     retriever.settle()
     assert isinstance(index, HybridIndex)
@@ -127,7 +131,7 @@ def probes(sets: dict[str, Set], model: StaticModel) -> list[Probe]:
     rng = random.Random(7)
     found: list[Probe] = []
     for name, each in sets.items():
-        index = indexed(each.documents, model)
+        index, ranks = indexed(each.documents, model), indexed(each.documents, model, NEVER)
 
         def seen(kind: str, source: str, text: str, index: HybridIndex = index, right: bool = False) -> None:
             read = True
@@ -142,7 +146,7 @@ def probes(sets: dict[str, Set], model: StaticModel) -> list[Probe]:
 
         asked = rng.sample(each.queries, min(PER_SET, len(each.queries)))
         for query in asked:
-            hits = index.search(query.text, limit=1).hits
+            hits = ranks.search(query.text, limit=1).hits
             seen("answerable", name, query.text, right=bool(hits) and hits[0].key in query.relevant)
         if len(each.documents) > LARGEST:
             continue
@@ -175,21 +179,27 @@ class Table:
     """Probes as numbers."""
 
     def __init__(self, found: list[Probe]) -> None:
-        rows = np.array([astuple(probe.signals) for probe in found])
-        column = dict(zip(SIGNALS, rows.T, strict=True))
+        column = {
+            name: np.array([getattr(probe.signals, name) or 0.0 for probe in found], dtype=float) for name in SIGNALS
+        }
         # As `Line.value` takes it.
-        column["compared"] = np.clip(column["compared"].astype(float), -SURE, SURE)
+        for name in ("compared", "together"):
+            column[name] = np.clip(column[name], -SURE, SURE)
         column["size"] = np.array([probe.signals.size for probe in found])
+        column["together_nearest"] = column["together"] * column["nearest"]
+        column["together_elsewhere"] = column["together"] * column["elsewhere"]
         column["both"] = column["nearest"] * column["elsewhere"]
         column["length_nearest"] = column["length"] * column["nearest"]
         column["length_elsewhere"] = column["length"] * column["elsewhere"]
-        column["offset"] = np.ones(len(rows))
+        column["offset"] = np.ones(len(found))
         self.column = column
         self.kind = np.array([probe.kind for probe in found])
         self.catalog = np.array([probe.catalog for probe in found])
         self.right = np.array([probe.right for probe in found])
         self.short = column["length"] < Calibration().short
         self.signals = [probe.signals for probe in found]
+        self.read = np.array([probe.signals.together is not None for probe in found])
+        self.open = column["words"] < Calibration().sure_words
         self.touches = np.array([[relatives(probe.catalog), relatives(probe.source)] for probe in found])
 
     def rows(self, names: tuple[str, ...]) -> Floats:
@@ -221,6 +231,12 @@ class Table:
         return float(values[order[min(int(np.searchsorted(below, share)), len(order) - 1)]])
 
 
+def as_seen(signals: Signals, calibration: Calibration) -> Signals:
+    """What a search would see: nothing that was read together where that is not done."""
+    apart = replace(signals, together=None)
+    return signals if calibration.unsettled(apart) else apart
+
+
 def logistic(rows: Floats, right: Floats, weights: Floats, *, ridge: float = 1e-5, rounds: int = 50) -> Floats:
     line = np.zeros(rows.shape[1])
     weights = weights / weights.sum()
@@ -232,9 +248,42 @@ def logistic(rows: Floats, right: Floats, weights: Floats, *, ridge: float = 1e-
     return line
 
 
-def fitted(table: Table, among: Mask) -> Floats:
-    rows, answerable = table.rows(FITS)[among], (table.kind[among] == "answerable").astype(float)
-    return table.rows(FITS) @ logistic(rows, answerable, table.weights(among)[among])
+def fitted(table: Table, among: Mask, names: tuple[str, ...]) -> Floats:
+    """The line over these signals; the one with `together` from what was read together alone."""
+    among = among & table.read if "together" in names else among
+    rows, answerable = table.rows(names)[among], (table.kind[among] == "answerable").astype(float)
+    return logistic(rows, answerable, table.weights(among)[among])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """The values of both lines, and which probes the second decides."""
+
+    apart: Floats
+    together: Floats
+    unsettled: Mask
+
+    @classmethod
+    def by(cls, table: Table, among: Mask) -> "Judged":
+        """By lines that are fitted on some probes."""
+        apart, together = (table.rows(names) @ fitted(table, among, names) for names in (FITS, TOGETHER))
+        ships = Calibration()
+        return cls(
+            apart=apart,
+            together=together,
+            unsettled=table.read & table.open & (apart >= ships.hopeless) & (apart < ships.clear),
+        )
+
+    def ordered(self) -> Floats:
+        """From the least likely to the most: what is settled stands at the ends."""
+        ends = np.where(self.apart < Calibration().hopeless, -math.inf, math.inf)
+        return np.where(self.unsettled, self.together, ends)
+
+    def emptied(self, table: Table, floors: tuple[float, float], floors_apart: tuple[float, float]) -> Mask:
+        """Which probes would be answered with nothing, with these floors for long and short queries."""
+        floor, floor_apart = (np.where(table.short, short, long) for long, short in (floors, floors_apart))
+        below = np.where(self.unsettled, self.together < floor, self.apart < floor_apart)
+        return below & table.open
 
 
 def held_out(table: Table, share: float) -> Mask:
@@ -242,11 +291,10 @@ def held_out(table: Table, share: float) -> Mask:
     emptied = np.zeros(len(table.kind), dtype=bool)
     for family in sorted(set(table.touches[:, 0])):
         others = ~(table.touches == family).any(axis=1)
-        values = fitted(table, others)
+        judged = Judged.by(table, others)
         here = table.touches[:, 0] == family
-        long, short = table.floors(values, others, share)
-        emptied[here] = values[here] < np.where(table.short[here], short, long)
-    emptied &= table.column["words"] < Calibration().sure_words
+        floors = table.floors(judged.ordered(), others, share)
+        emptied[here] = judged.emptied(table, floors, table.floors(judged.apart, others, share))[here]
     return emptied
 
 
@@ -268,7 +316,7 @@ def describe(table: Table, judged: Mask) -> str:
     return f"answerable {mean(answerable):.2%} (most: {named}); caught: {caught}"
 
 
-def own_corpus(tools: Path, queries: Path, model: StaticModel) -> Callable[[Callable[[Signals], bool]], str]:
+def own_corpus(tools: Path, queries: Path, model: StaticModel) -> Callable[[Calibration, Decision], str]:
     documents = read_tools(tools)
     index, names = indexed(documents, model), LexicalRetriever().index(documents)
     asked = [
@@ -276,18 +324,18 @@ def own_corpus(tools: Path, queries: Path, model: StaticModel) -> Callable[[Call
         for query in read_queries(queries)
     ]
 
-    def judged(abstains: Callable[[Signals], bool]) -> str:
+    def judged(calibration: Calibration, decides: Decision) -> str:
         counts: dict[str, list[int]] = {}
         for category, seen, named in asked:
             count = counts.setdefault(category, [0, 0])
-            count[0] += not named and abstains(seen)
+            count[0] += not named and decides(calibration, as_seen(seen, calibration))
             count[1] += 1
         return "own corpus: " + " ".join(f"{category} {n}/{of}" for category, (n, of) in sorted(counts.items()) if n)
 
     return judged
 
 
-def no_corpus(abstains: Callable[[Signals], bool]) -> str:
+def no_corpus(calibration: Calibration, decides: Decision) -> str:
     return ""
 
 
@@ -302,25 +350,34 @@ def main(directory: Path, own: list[Path]) -> None:
         "first_right",
         line(FIRST, logistic(table.rows(FIRST), table.right.astype(float), (table.kind != "met").astype(float))),
     )
-    answerable = (table.kind == "answerable").astype(float)
-    fits = logistic(table.rows(FITS), answerable, table.weights(everything))
-    print("fits", line(FITS, fits))
-    judged = own_corpus(own[0], own[1], model) if own else no_corpus
-    values = table.rows(FITS) @ fits
-    for share in EMPTIED:
-        long, short = table.floors(values, everything, share)
-        calibration = Calibration(fits=line(FITS, fits), floor=long, floor_short=short)
-        print(
-            f"floors {long:.2f} {short:.2f}: held out: {describe(table, held_out(table, share))}\n  {judged(calibration.abstains)}"
-        )
+    fits, together = (line(names, fitted(table, everything, names)) for names in (FITS, TOGETHER))
+    print("fits", fits)
+    print("fits_together", together)
+    told = own_corpus(own[0], own[1], model) if own else no_corpus
+    judged = Judged.by(table, everything)
+    print(f"read together: {describe(table, judged.unsettled)}")
+    print(f"  of the largest set {table.shares(judged.unsettled, 'answerable').get('scale_mcp', math.nan):.1%}")
     ships = Calibration()
-    now = np.array([ships.abstains(seen) for seen in table.signals])
-    print(f"ships: {describe(table, now)}\n  {judged(ships.abstains)}")
+    for share in EMPTIED:
+        long, short = table.floors(judged.ordered(), everything, share)
+        apart, apart_short = table.floors(judged.apart, everything, share)
+        floors = {"floor": long, "floor_short": short, "floor_apart": apart, "floor_apart_short": apart_short}
+        calibration = replace(ships, fits=fits, fits_together=together, **floors)
+        print(
+            f"floors {long:.2f} {short:.2f} (apart {apart:.2f} {apart_short:.2f}): held out: "
+            f"{describe(table, held_out(table, share))}\n  {told(calibration, Calibration.abstains)}"
+        )
+    now = np.array([ships.abstains(as_seen(seen, ships)) for seen in table.signals])
+    print(f"ships: {describe(table, now)}\n  {told(ships, Calibration.abstains)}")
+    alone = replace(ships, clear=-math.inf)
+    without = np.array([alone.abstains(as_seen(seen, alone)) for seen in table.signals])
+    print(f"ships, nothing read together: {describe(table, without)}\n  {told(alone, Calibration.abstains)}")
     for level in sorted({*DOUBTS, ships.doubt}):
         each = replace(ships, doubt=level)
-        told = np.array([each.doubts(seen) for seen in table.signals])
+        marked = np.array([each.doubts(as_seen(seen, each)) for seen in table.signals])
         print(
-            f"doubt {level}{' (ships)' if level == ships.doubt else ''}: {describe(table, told)}\n  {judged(each.doubts)}"
+            f"doubt {level}{' (ships)' if level == ships.doubt else ''}: {describe(table, marked)}\n"
+            f"  {told(each, Calibration.doubts)}"
         )
 
 

@@ -90,14 +90,16 @@ def main(source: Path, target: Path) -> None:
     written = written_abilities()
     real = real_tools(source, len(written))
     read = unlike(as_read([*written, *real], model))
-    np.savez_compressed(
+    np.savez(  # unpacking would take longer than reading
         target,
         allow_pickle=False,
         read=whole(read),
         words=whole(centres_of(unit(model.embed_documents(real)))),
         version=np.frombuffer(model.mark.encode(), dtype=np.uint8),
     )
-    print(f"{len(real)} tools and {len(written)} abilities, {len(read)} of them unlike; {CENTRES} centres, {model.mark}")
+    print(
+        f"{len(real)} tools and {len(written)} abilities, {len(read)} of them unlike; {CENTRES} centres, {model.mark}"
+    )
 
 
 if __name__ == "__main__":

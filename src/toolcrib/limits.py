@@ -248,6 +248,11 @@ READER_TOOL_PIECES = 32
 """Word pieces of a tool that are read as a sentence; with half as many again the ranking is the same."""
 READER_TOOL_CHARS = 200
 """Characters of a description that can hold as many."""
+JOINT_ROWS = 3
+"""Best documents that are read together with a query that is in doubt: three to six milliseconds each. With two
+abstention finds less, with five no more."""
+JOINT_MOST_DOCUMENTS = 5_000
+"""Documents up to which that is done: in larger catalogs little is absent, and a search takes longer as it is."""
 READER_WORDS_CACHED = 50_000
 """Words whose pieces are remembered."""
 READER_AT_ONCE = 256

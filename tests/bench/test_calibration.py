@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bench.calibration import Set, Table, describe, probes, read_verdicts, verdict_key
+from bench.calibration import Judged, Set, Table, describe, probes, read_verdicts, verdict_key
 
 from bench import calibration
 from toolcrib.evals.corpus import Query
@@ -70,3 +70,27 @@ def test_what_is_met_weighs_nothing_and_sets_without_it_are_described(model: Sta
     assert table.weights(everything)[-1] == 0.0
     assert table.weights(everything)[:-1].all()
     assert "met nan%" in describe(Table(found), everything[:-1])
+
+
+@pytest.mark.requirement("X2")
+def test_what_was_not_read_together_is_decided_by_the_first_line(model: StaticModel):
+    sets = {
+        "weather": a_set(model, WEATHER, "will it rain in Oslo this week"),
+        "chat": a_set(model, CHAT, "mute the chat"),
+    }
+    found = probes(sets, model)
+    unread = [replace(probe, signals=replace(probe.signals, together=None)) for probe in found]
+    table = Table([*found, *unread])
+    assert table.read.tolist() == [True] * len(found) + [False] * len(unread)
+    judged = Judged.by(table, np.ones(len(table.kind), dtype=bool))
+    assert not judged.unsettled[len(found) :].any()
+    hopeless = replace_values(judged, -50.0, unsettled=False)
+    assert hopeless.emptied(table, (-1e9, -1e9), (-1.0, -1.0)).tolist() == table.open.tolist()
+    doubtful = replace_values(judged, 0.0, unsettled=True)
+    assert not doubtful.emptied(table, (-1.0, -1.0), (9.0, 9.0)).any()
+    assert doubtful.emptied(table, (1.0, 1.0), (-9.0, -9.0)).tolist() == table.open.tolist()
+
+
+def replace_values(judged: Judged, value: float, *, unsettled: bool) -> Judged:
+    values = np.full(len(judged.apart), value)
+    return Judged(apart=values, together=values, unsettled=np.full(len(values), unsettled))

@@ -29,7 +29,7 @@ FLOORS: dict[str, dict[str, dict[str, float]]] = {
         "multilingual": {"recall@5": 0.96},
         "typo": {"recall@5": 0.95},
         "ambiguous": {"recall@5": 0.90, "mrr": 0.93},
-        "semantic": {"recall@5": 0.91, "mrr": 0.75},
+        "semantic": {"recall@5": 0.90, "mrr": 0.75},
         "oblique": {"recall@5": 0.89, "mrr": 0.77},
     },
     "lexical": {
@@ -60,10 +60,11 @@ def test_no_category_falls_below_its_floor(retrieval: Any) -> None:
         for measure, floor in floors.items():
             assert summary["by_category"][category][measure] >= floor, f"{category} {measure}"
     if retrieval == "hybrid":
-        assert summary["recall@5"] >= 0.94
-        assert summary["mrr"] >= 0.84
-        assert summary["abstention"]["correct"] >= 36
-        assert summary["abstention"]["answerable_emptied"] <= 0.015 * 726
+        assert summary["recall@5"] >= 0.935
+        assert summary["mrr"] >= 0.85
+        # What is emptied in vain may be 2 %, no more, and is spent on telling what nobody has.
+        assert summary["abstention"]["correct"] >= 46
+        assert summary["abstention"]["answerable_emptied"] <= 0.02 * 726
         doubtful = summary["abstention"]["doubtful"]
         assert summary["abstention"]["correct"] + doubtful["absent"] >= 0.75 * 79
         assert doubtful["found"] <= 0.2 * 680

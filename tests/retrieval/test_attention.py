@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolcrib.retrieval.attention import WIDTH, Layer, Norm
+from toolcrib.retrieval.attention import WIDTH, Layer, Norm, Text
 
 RNG = np.random.default_rng(3)
 
@@ -72,3 +72,14 @@ def test_every_piece_has_mean_and_deviation_of_the_norm() -> None:
     found = norm(RNG.standard_normal((5, WIDTH)).astype(np.float32) * 40)
     assert np.allclose(found.mean(axis=1), 3.0, atol=1e-4)
     assert np.allclose(found.std(axis=1), 2.0, atol=1e-4)
+
+
+def test_texts_that_do_not_look_at_each_other_are_read_as_if_alone() -> None:
+    one, other = (RNG.standard_normal((pieces, WIDTH)).astype(np.float32) for pieces in (40, 50))
+    both, apart = np.concatenate((one, other)), np.concatenate((LAYER(one), LAYER(other)))
+    assert LAYER(both, [Text(slice(0, 40)), Text(slice(40, 90))]).tobytes() == apart.tobytes()
+    bias = np.zeros((12, 90, 90), dtype=np.float32)
+    assert LAYER(both, [Text(bias=bias)]).tobytes() == LAYER(both).tobytes()
+    bias[:, :40, 40:] = bias[:, 40:, :40] = -1e9
+    assert np.abs(LAYER(both, [Text(bias=bias)]) - apart).max() < 1e-3
+    assert np.abs(LAYER(both) - apart).max() > 0.1

@@ -85,10 +85,18 @@ def test_an_ability_of_another_world_is_answered_with_nothing_and_the_nearest_na
 
 
 @pytest.mark.requirement("X2")
+@pytest.mark.parametrize("query", ["refund a customer", "mute a channel", "move a file to another folder"])
+def test_another_action_on_something_that_is_here_gets_nothing(retriever: HybridRetriever, query: str):
+    ranking = retriever.index(TOOLS).search(query, limit=3)
+    assert ranking.abstained
+    assert ranking.nearest
+
+
+@pytest.mark.requirement("X2")
 def test_hits_that_perhaps_do_not_fit_are_shown_as_doubtful_and_clear_ones_are_not(retriever: HybridRetriever):
     index = retriever.index(TOOLS)
     for doubtful, query in (
-        (True, "refund a customer"),
+        (True, "read the messages of a channel"),
         (False, "send a message to a channel"),
         (False, "send_message"),
     ):
@@ -115,7 +123,14 @@ def test_courtesies_change_neither_hits_nor_confidence(retriever: HybridRetrieve
 
 @pytest.mark.requirement("S23", "X2")
 def test_a_polite_query_is_answered_by_a_part_of_a_name_as_the_plain_one_is(model: StaticModel):
-    always = Calibration(floor=99.0, floor_short=99.0, floor_by_words=99.0, floor_uncompared=99.0, sure_words=99.0)
+    always = Calibration(
+        clear=-99.0,
+        floor_apart=99.0,
+        floor_apart_short=99.0,
+        floor_by_words=99.0,
+        floor_uncompared=99.0,
+        sure_words=99.0,
+    )
     index = HybridRetriever(load=lambda: model, calibration=always).index(
         (*TOOLS, document("calculategrossmargin", ""))
     )
@@ -284,6 +299,14 @@ def test_the_better_the_best_tool_does_it_the_less_readily_a_query_is_emptied():
 
 
 @pytest.mark.requirement("X2")
+def test_what_is_settled_at_the_first_look_needs_no_second_one_to_be_decided():
+    ships = Calibration()
+    assert ships.hopeless <= min(ships.floor_apart, ships.floor_apart_short)
+    assert ships.clear >= ships.doubt_apart >= max(ships.floor_apart, ships.floor_apart_short)
+    assert ships.doubt >= max(ships.floor, ships.floor_short)
+
+
+@pytest.mark.requirement("X2")
 def test_the_more_tools_there_are_the_nearer_the_best_must_be():
     fits = Calibration().fits
     seen = Signals(nearest=0.42, elsewhere=0.58, words=0.0, lead=0.0, length=2.0, compared=0.0)
@@ -294,7 +317,9 @@ def test_the_more_tools_there_are_the_nearer_the_best_must_be():
 
 @pytest.mark.requirement("X2")
 def test_where_no_tool_was_compared_a_line_and_levels_of_their_own_count():
-    calibration = Calibration(floor=9.0, floor_short=9.0, doubt=9.0, floor_uncompared=-9.0, doubt_uncompared=-9.0)
+    calibration = Calibration(
+        floor_apart=9.0, floor_apart_short=9.0, doubt_apart=9.0, floor_uncompared=-9.0, doubt_uncompared=-9.0
+    )
     seen = Signals(nearest=0.5, elsewhere=0.5, words=0.0, lead=0.0, length=2.0)
     assert not calibration.abstains(seen)
     assert not calibration.doubts(seen)

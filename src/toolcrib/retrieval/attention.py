@@ -7,9 +7,9 @@ Invariant: the states after a layer depend on the states before it alone, with t
 bits.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ Arrays: TypeAlias = Mapping[str, NDArray[np.generic]]
 
 WIDTH = 384
 """Numbers of a state."""
-_HEADS = 12
+HEADS = 12
 _ACROSS = 32
 """Numbers of a head."""
 _SLIM = np.float32(1e-12)
@@ -64,6 +64,14 @@ def read_matrix(arrays: Arrays, name: str) -> Matrix:
     return Matrix.of(*(arrays[f"{name}.{part}"] for part in ("codes", "scales", "shift")))
 
 
+class Text(NamedTuple):
+    """Pieces that look at each other."""
+
+    rows: slice = slice(None)
+    bias: Floats | None = None
+    """By head: how much more (or less) each piece looks at each other."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
     """Every piece looks at all others, then thinks for itself."""
@@ -87,31 +95,39 @@ class Layer:
             after_thinking=Norm.read(arrays, f"{prefix}after_thinking"),
         )
 
-    def __call__(self, states: Floats) -> Floats:
-        """The states after this layer."""
-        looked = self.seen(self._look(states))
+    def __call__(self, states: Floats, texts: Sequence[Text] = (Text(),)) -> Floats:
+        """The states after this layer, of one text or of several that do not look at each other."""
+        looked = self.seen(self._look(states, texts))
         looked += states
         states = self.after_looking(looked)
         thought = self.narrows(_bend(self.widens(states)))
         thought += states
         return self.after_thinking(thought)
 
-    def _look(self, states: Floats) -> Floats:
-        pieces = len(states)
-        asks, offers, holds = self.looks(states).reshape(pieces, 3, _HEADS, _ACROSS).transpose(1, 2, 0, 3)
-        offers = offers.transpose(0, 2, 1)
-        looked = np.empty((pieces, _HEADS, _ACROSS), dtype=np.float32)
-        by_head = looked.transpose(1, 0, 2)
-        ones = np.ones((pieces, 1), dtype=np.float32)
-        for start in range(0, pieces, _LOOK_AT_ONCE):
-            some = slice(start, start + _LOOK_AT_ONCE)
-            weights = np.matmul(asks[:, some], offers)
-            weights *= np.float32(_ACROSS**-0.5)
-            np.exp(np.clip(weights, -_MOST_POWER, _MOST_POWER, out=weights), out=weights)
-            # A product with ones is the sum, and takes a fourth of its time.
-            weights /= np.matmul(weights, ones)
-            np.matmul(weights, holds, out=by_head[:, some])
-        return looked.reshape(pieces, WIDTH)
+    def _look(self, states: Floats, texts: Sequence[Text]) -> Floats:
+        mixed = self.looks(states)
+        looked = np.empty((len(states), WIDTH), dtype=np.float32)
+        for text in texts:
+            _look_within(mixed[text.rows], text.bias, looked[text.rows])
+        return looked
+
+
+def _look_within(mixed: Floats, bias: Floats | None, looked: Floats) -> None:
+    pieces = len(mixed)
+    asks, offers, holds = mixed.reshape(pieces, 3, HEADS, _ACROSS).transpose(1, 2, 0, 3)
+    offers = offers.transpose(0, 2, 1)
+    by_head = looked.reshape(pieces, HEADS, _ACROSS).transpose(1, 0, 2)
+    ones = np.ones((pieces, 1), dtype=np.float32)
+    for start in range(0, pieces, _LOOK_AT_ONCE):
+        some = slice(start, start + _LOOK_AT_ONCE)
+        weights = np.matmul(asks[:, some], offers)
+        weights *= np.float32(_ACROSS**-0.5)
+        if bias is not None:
+            weights += bias[:, some]
+        np.exp(np.clip(weights, -_MOST_POWER, _MOST_POWER, out=weights), out=weights)
+        # A product with ones is the sum, and takes a fourth of its time.
+        weights /= np.matmul(weights, ones)
+        np.matmul(weights, holds, out=by_head[:, some])
 
 
 def _bend(wide: Floats) -> Floats:

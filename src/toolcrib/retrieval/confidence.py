@@ -36,6 +36,8 @@ class Signals:
     """Whether the query met tools by its words alone: it is in another language, or half of its words are unknown."""
     compared: float | None = None
     """The best log odds that a tool does what is asked (`comparing`); nothing if none was compared."""
+    together: float | None = None
+    """The best log odds that a tool does what is asked, read together with the query (`joint`); nothing if none was."""
     tools: int = 0
     """How many tools there are: the nearest of many is near by chance."""
 
@@ -62,9 +64,13 @@ class Line:
     length_elsewhere: float = 0.0
     compared: float = 0.0
     size: float = 0.0
+    together: float = 0.0
+    together_nearest: float = 0.0
+    together_elsewhere: float = 0.0
 
     def value(self, signals: Signals) -> float:
         """The sum."""
+        together = max(-SURE, min(SURE, signals.together or 0.0))
         return (
             self.offset
             + (self.nearest + self.length_nearest * signals.length) * signals.nearest
@@ -75,6 +81,8 @@ class Line:
             + self.lead * signals.lead
             + self.compared * max(-SURE, min(SURE, signals.compared or 0.0))
             + self.size * signals.size
+            + (self.together + self.together_nearest * signals.nearest + self.together_elsewhere * signals.elsewhere)
+            * together
         )
 
 
@@ -82,28 +90,43 @@ class Line:
 class Calibration:
     """How signals become decisions."""
 
-    first_right: Line = Line(nearest=10.2, elsewhere=-8.34, words=0.95, lead=5.47, offset=-2.71)
+    first_right: Line = Line(nearest=10.07, elsewhere=-8.3, words=0.96, lead=5.38, offset=-2.63)
     """Log odds that the first hit is right."""
     fits: Line = Line(
         nearest=7.56, elsewhere=-10.9, words=0.0, lead=0.0, offset=5.47,
-        both=5.9, length=-1.36, length_nearest=4.81, length_elsewhere=-1.69, compared=0.22, size=-0.5,
+        both=5.9, length=-1.36, length_nearest=4.82, length_elsewhere=-1.69, compared=0.22, size=-0.5,
     )  # fmt: skip
     """The greater, the more likely that something fits."""
+    fits_together: Line = Line(
+        nearest=7.26, elsewhere=-9.76, words=0.0, lead=0.0, offset=5.04,
+        both=6.24, length=-1.25, length_nearest=4.03, length_elsewhere=-1.49, compared=0.08, size=-0.42,
+        together=-0.55, together_nearest=0.42, together_elsewhere=1.53,
+    )  # fmt: skip
+    """The same where the best tools were read together with the query."""
+    hopeless: float = -2.5
+    """Below this value of `fits` nothing fits, without further reading."""
+    clear: float = 0.9
+    """From this value of `fits` on something fits, without further reading."""
     fits_by_words: Line = Line(
         nearest=3.26, elsewhere=-10.4, words=0.0, lead=0.0, offset=2.66,
         both=7.8, length=-1.55, length_nearest=5.2, length_elsewhere=-1.8,
     )  # fmt: skip
     """The same where no tool was compared with the query."""
-    floor: float = -0.65
-    """Below this value the search abstains."""
-    floor_short: float = -1.55
+    floor: float = -0.25
+    """Below this value of `fits_together` the search abstains."""
+    floor_short: float = -1.4
     """The floor for a query that says little, chosen on such queries alone."""
+    floor_apart: float = -0.62
+    """Below this value of `fits` the search abstains if nothing can be read together."""
+    floor_apart_short: float = -1.4
     floor_by_words: float = -0.9
     """The floor for a query that met tools by its words alone, which is less sure; no set to choose on has such."""
     floor_uncompared: float = -0.3
     """The floor for any other query that no tool was compared with: none of the tools is in English, for instance."""
     doubt_uncompared: float = 1.5
     """The level of doubt where no tool was compared with the query."""
+    doubt_apart: float = 0.9
+    """The level of doubt if nothing can be read together."""
     doubt: float = 0.9
     """Below this value it is likely that nothing fits, and not sure enough to hold the hits back."""
     short: float = math.log1p(5.5)
@@ -115,18 +138,31 @@ class Calibration:
         """How likely the best hit is what was meant, 0 to 1."""
         return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, self.first_right.value(signals)))))
 
+    def unsettled(self, signals: Signals) -> bool:
+        """Whether it is not clear yet whether anything fits, so that the best tools are worth another look."""
+        if signals.by_words or signals.compared is None or signals.words >= self.sure_words:
+            return False
+        return self.hopeless <= self.fits.value(signals) < self.clear
+
     def abstains(self, signals: Signals) -> bool:
         """Whether nothing fits."""
+        short = signals.length < self.short
         if signals.by_words:
             return self._below(signals, self.floor_by_words)
         if signals.compared is None:
             return self._below(signals, self.floor_uncompared)
-        return self._below(signals, self.floor_short if signals.length < self.short else self.floor)
+        if signals.together is None:
+            return self._below(signals, self.floor_apart_short if short else self.floor_apart)
+        return self._below(signals, self.floor_short if short else self.floor)
 
     def doubts(self, signals: Signals) -> bool:
         """Whether perhaps nothing fits; so it is wherever it abstains."""
-        return self._below(signals, self.doubt_uncompared if signals.compared is None else self.doubt)
+        if signals.compared is None:
+            return self._below(signals, self.doubt_uncompared)
+        return self._below(signals, self.doubt_apart if signals.together is None else self.doubt)
 
     def _below(self, signals: Signals, floor: float) -> bool:
-        line = self.fits_by_words if signals.compared is None else self.fits
+        line = self.fits if signals.together is None else self.fits_together
+        if signals.compared is None:
+            line = self.fits_by_words
         return signals.words < self.sure_words and line.value(signals) < floor

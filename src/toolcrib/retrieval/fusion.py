@@ -4,7 +4,8 @@ Words are worth their plain sum, in a small fixed unit; meaning is the cosine. S
 its words, leans on them, and a short one, whose single shared word may be a coincidence, leans on meaning. A share of
 what the query could have been worth does the opposite, and the share of the best hit makes a poor match look perfect.
 A query that states several needs is also looked up clause by clause (`clauses`), and the best few tools are compared
-with the query piece by piece (`comparing`): within bounds, since that judges one need at a time.
+with the query piece by piece (`comparing`) or, in doubt, read together with it (`joint`): within bounds, since that
+judges one need at a time.
 
 Invariant: without meaning (no model, or no word that it knows) the order is that of words alone.
 """
@@ -35,6 +36,8 @@ class FusionWeights:
     """What it costs to stand behind the best document of every clause, per unit of score."""
     compared: float = 0.04
     """One unit of the log odds that a document does what is asked."""
+    together: float = 0.05
+    """The same for a document that was read together with the query (`joint`)."""
     courtesies: bool = False
     """Whether courtesies around a query count (`courtesy`)."""
 
@@ -51,12 +54,22 @@ def fuse(words: Floats, meaning: Floats, weights: FusionWeights) -> Floats:
 
 
 def compared_part(judged: Floats, weights: FusionWeights, needs: int) -> Floats:
-    """What documents get for how well they do what is asked; none loses against one that was not looked at.
+    """What documents get for how well they do what is asked, laid beside the query."""
+    return _judged_part(judged, weights.compared, needs)
+
+
+def together_part(judged: Floats, weights: FusionWeights, needs: int) -> Floats:
+    """What documents get for how well they do what is asked, read together with the query."""
+    return _judged_part(judged, weights.together, needs)
+
+
+def _judged_part(judged: Floats, weight: float, needs: int) -> Floats:
+    """None loses against one that was not looked at.
 
     Of several needs a tool meets one, and is judged by all: the more there are, the less that says. Of a tool that is
     not read, for instance because it is in another language, nothing is known: it gets the mean.
     """
-    part = (np.clip(judged, -_SURE, _SURE) + _SURE) * np.float32(weights.compared / max(1, needs) ** 0.5)
+    part = (np.clip(judged, -_SURE, _SURE) + _SURE) * np.float32(weight / max(1, needs) ** 0.5)
     unread = np.isnan(part)
     if unread.any():
         part[unread] = part[~unread].mean()

@@ -9,7 +9,7 @@ name the query is.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Protocol, runtime_checkable
 
@@ -17,14 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.errors import ModelUnavailable
-from toolcrib.limits import COMPARED_ROWS, NEAREST_NAMES, QUERY_MAX_CHARS, RESULTS_MAX_HITS
+from toolcrib.limits import (
+    COMPARED_ROWS,
+    JOINT_MOST_DOCUMENTS,
+    JOINT_ROWS,
+    NEAREST_NAMES,
+    QUERY_MAX_CHARS,
+    RESULTS_MAX_HITS,
+)
 from toolcrib.retrieval.base import Document, Hit, Ranking
 from toolcrib.retrieval.clauses import clause_part, clauses, looked_at
 from toolcrib.retrieval.cohort import Cohort
 from toolcrib.retrieval.confidence import Calibration, Signals
 from toolcrib.retrieval.courtesy import plainly
 from toolcrib.retrieval.filling import VectorFill
-from toolcrib.retrieval.fusion import FusionWeights, compared_part, fuse
+from toolcrib.retrieval.fusion import FusionWeights, compared_part, fuse, together_part
 from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever, Match, lift_named
 from toolcrib.retrieval.selection import Scored, best_of, best_rows, select
 from toolcrib.retrieval.semantic import Places, StaticModel
@@ -119,6 +126,7 @@ class HybridRetriever:
             if self._base is None or self._base[0] is not rows.base:
                 self._base = (rows.base, model.index(rows.base))
             added = model.index(rows.added) if rows.added else None
+            few = len(lexical) <= JOINT_MOST_DOCUMENTS
             return HybridIndex(
                 lexical=lexical,
                 base=self._base[1],
@@ -127,6 +135,7 @@ class HybridRetriever:
                 calibration=self._calibration,
                 cohort=self._cohort,
                 english=model.vocabulary.english if isinstance(model, StaticModel) else None,
+                together=model.together if few and isinstance(model, StaticModel) else None,
             )
 
     @property
@@ -167,6 +176,7 @@ class HybridIndex:
         "_english",
         "_lexical",
         "_read",
+        "_together",
         "_weights",
     )
 
@@ -180,8 +190,10 @@ class HybridIndex:
         calibration: Calibration,
         cohort: Cohort | None,
         english: Callable[[str], Sequence[str]] | None,
+        together: Callable[[str, Sequence[Document]], Floats | None] | None,
     ) -> None:
         self._english = english
+        self._together = together
         self._cohort = cohort
         self._lexical = lexical
         self._base = base
@@ -200,8 +212,8 @@ class HybridIndex:
         if limit <= 0:
             return Ranking(hits=(), abstained=False, confidence=0.0, mode=self._mode())
         asked = self._asked(query)
-        look = self._look(asked)
-        match, signals = look.match, self._signals(asked, look)
+        look, signals = self._seen(asked)
+        match = look.match
         scores = lift_named(look.scores, match.named)
         found = select(best_of(scores), self._lexical.documents.get, limit=limit, rival=self._lexical.rival)
         confidence = 1.0 if match.named else round(self._calibration.confidence(signals), 4)
@@ -222,13 +234,26 @@ class HybridIndex:
 
     def signals(self, query: str) -> Signals:
         """What a search for the query would see; for calibration."""
-        asked = self._asked(query)
-        return self._signals(asked, self._look(asked))
+        return self._seen(self._asked(query))[1]
 
     def _asked(self, query: str) -> str:
         """The query without courtesies; as it was typed, if it names a tool so."""
         plain = query if self._weights.courtesies else plainly(query)
         return query if plain == query or self._lexical.named(query) else plain
+
+    def _seen(self, query: str) -> "tuple[_Look, Signals]":
+        """A look at every row; where that does not settle whether anything fits, a closer one at the best."""
+        look = self._look(query)
+        signals = self._signals(query, look)
+        if self._together is None or look.match.named or not self._calibration.unsettled(signals):
+            return look, signals
+        rows = _leading(look.scores, JOINT_ROWS)
+        judged = self._together(query, [self._lexical.documents.get(row) for row in rows.tolist()])
+        if judged is None:
+            return look, signals
+        look.stages["together"] = (rows, together_part(judged, self._weights, len(clauses(query))))
+        look.scores[rows] += look.stages["together"][1]
+        return look, replace(signals, together=float(np.nanmax(judged)))
 
     def _match(self, query: str) -> Match:
         return self._lexical.match(query, self._english(query) if self._english is not None else ())
@@ -252,7 +277,7 @@ class HybridIndex:
             added[clause_rows] = part
             scores += added
             scores[gone] = 0.0
-        rows = _leading(scores)
+        rows = _leading(scores, COMPARED_ROWS)
         judged = None if by_words else self._judged(query, rows)
         if judged is not None:
             stages["pieces"] = (rows, compared_part(judged, self._weights, len(clauses(query))))
@@ -373,10 +398,10 @@ class _Look:
     """What further stages gave, and to which rows."""
 
 
-def _leading(scores: Floats) -> Places:
-    """The rows that are compared with the query, in ascending order."""
-    rows = best_rows(scores, COMPARED_ROWS)
-    if len(rows) > 2 * COMPARED_ROWS:
+def _leading(scores: Floats, count: int) -> Places:
+    """The rows that are looked at again, in ascending order."""
+    rows = best_rows(scores, count)
+    if len(rows) > 2 * count:
         # So many are alike at the edge that to look at all costs more than it tells; which of them would be chance.
         values = scores[rows]
         rows = rows[values > values.min()]

@@ -235,7 +235,7 @@ class Match(NamedTuple):
 class LexicalIndex:
     """Searchable documents; immutable."""
 
-    __slots__ = ("_analyser", "_documents", "_size", "_weigher", "postings", "rival")
+    __slots__ = ("_analyser", "_documents", "_names", "_size", "_weigher", "postings", "rival")
 
     def __init__(
         self,
@@ -254,6 +254,7 @@ class LexicalIndex:
         self._weigher = Weigher(analyser=analyser, spelling=spelling, postings=postings, weights=query)
         self.postings = postings
         self._size = postings.living
+        self._names: tuple[str, list[str]] | None = None
 
     def __len__(self) -> int:
         return self._size
@@ -306,14 +307,23 @@ class LexicalIndex:
     def by_substring(self, query: str, limit: int) -> Ranking:
         """The answer when no word matches: documents whose name holds the query as a part (S23)."""
         part = normal_name(query[:QUERY_MAX_CHARS])
+        lines, keys = self._names_on_lines()
         found: list[str] = []
-        for row in self._documents.order if part else ():
-            key = self._documents[row].key
-            at = normal_name(key).find(part)
-            if at == 0 or (at > 0 and len(part) >= _SUBSTRING_ANYWHERE_CHARS):
-                found.append(key)
+        # Nearly always no name holds it: one look at all of them tells.
+        if part and part in lines:
+            for name, key in zip(lines.split("\n"), keys, strict=True):
+                at = name.find(part)
+                if at == 0 or (at > 0 and len(part) >= _SUBSTRING_ANYWHERE_CHARS):
+                    found.append(key)
         hits = tuple(Hit(key=key, score=0.0, evidence={"substring": 0.0}) for key in sorted(found)[:limit])
         return Ranking(hits=hits, abstained=not hits, confidence=0.5 if hits else 0.0)
+
+    def _names_on_lines(self) -> tuple[str, list[str]]:
+        """The names as they are compared, a line each, and the keys that they belong to; made when first needed."""
+        if self._names is None:
+            keys = [self._documents[row].key for row in self._documents.order]
+            self._names = ("\n".join(map(normal_name, keys)), keys)
+        return self._names
 
     def evidence(self, document: Document, words: Sequence[Word], score: float | None) -> dict[str, float]:
         """What each field gave to a document by words; with a score, the rest is what its name gave."""

@@ -38,6 +38,7 @@ from toolcrib.limits import (
 from toolcrib.retrieval.base import Document
 from toolcrib.retrieval.comparing import Comparer
 from toolcrib.retrieval.filling import VectorFill
+from toolcrib.retrieval.joint import JointReader
 from toolcrib.retrieval.products import CodedVectors
 from toolcrib.retrieval.sentences import SentenceReader
 from toolcrib.retrieval.text import in_words
@@ -86,6 +87,8 @@ class StaticModel:
     """Reads sentences; `None` if it cannot be used."""
     comparer: Comparer | None = None
     """Compares what was read; `None` if it cannot be used."""
+    joint: "JointFile | None" = None
+    """Reads what is doubtful together with the query; `None` if it cannot be used."""
     lacking: str | None = None
     """What a part that cannot be used costs, and why it cannot."""
     readings: VectorFill | None = None
@@ -125,6 +128,11 @@ class StaticModel:
         except ModelUnavailable as error:
             model.lacking = f"the best hits are not compared with the query: {error}"
             logger.warning("%s; install toolcrib again", model.lacking)
+        try:
+            JointReader.check(reader, directory)
+            model.joint = JointFile(reader, directory)
+        except ModelUnavailable as error:
+            model.lacks_joint(error)
         reads = _ToolReader(reader, model.comparer, vocabulary)
         file = VectorFile(kept / f"{reads.mark}.vectors", size=reads.record_bytes) if kept is not None else None
         model.readings = VectorFill(load=lambda: reads, file=file, at_once=READER_AT_ONCE, what="the sentence reader")
@@ -147,6 +155,34 @@ class StaticModel:
     def pieces(self, query: str) -> Floats | None:
         """What tools are compared with; nothing for a query that is not read as a sentence."""
         return self._asked(query).pieces
+
+    def together(self, query: str, documents: Sequence[Document]) -> Floats | None:
+        """How well some documents do what is asked, each read together with the query (`joint`).
+
+        NaN for a document that is not in English; nothing if none is, or if that cannot be said.
+        """
+        texts = [tool_text(document) for document in documents]
+        english = np.array([_is_readable(text, self.vocabulary) for text in texts], dtype=bool)
+        joint = self._joint_reader() if english.any() else None
+        if joint is None:
+            return None
+        judged = np.full(len(texts), np.nan, dtype=np.float32)
+        read = [text for text, is_english in zip(texts, english.tolist(), strict=True) if is_english]
+        judged[english] = joint.judged(query[:QUERY_MAX_CHARS], read)
+        return judged
+
+    def _joint_reader(self) -> JointReader | None:
+        try:
+            return None if self.joint is None else self.joint.read()
+        except ModelUnavailable as error:
+            self.joint = None
+            self.lacks_joint(error)
+            return None
+
+    def lacks_joint(self, error: ModelUnavailable) -> None:
+        """Says, once, what is missing and what that costs."""
+        self.lacking = f"doubtful hits are not read together with the query: {error}"
+        logger.warning("%s; install toolcrib again", self.lacking)
 
     def _asked(self, query: str) -> "_Asked":
         kept = self._queries.get(query)
@@ -323,6 +359,28 @@ class _Layered:
         nearest = np.argpartition(scores, -SEMANTIC_REFINED_DOCUMENTS)[-SEMANTIC_REFINED_DOCUMENTS:]
         scores[nearest] = self.all.some(nearest).near(vector)
         return scores
+
+
+class JointFile:
+    """The joint reader, read when it is first needed: most processes never are in doubt, and it takes 12 MB."""
+
+    __slots__ = ("_directory", "_lock", "_read", "_reader")
+
+    def __init__(self, reader: SentenceReader, directory: Path) -> None:
+        self._reader, self._directory = reader, directory
+        self._read: JointReader | None = None
+        self._lock = Lock()
+
+    def read(self) -> JointReader:
+        """The joint reader.
+
+        Raises:
+            ModelUnavailable: the file is damaged, or gone since it was looked for.
+        """
+        with self._lock:
+            if self._read is None:
+                self._read = JointReader.load(self._reader, self._directory)
+            return self._read
 
 
 @dataclass(frozen=True, slots=True)

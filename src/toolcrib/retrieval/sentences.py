@@ -90,9 +90,7 @@ class SentenceReader:
 
     def read(self, text: str, *, at_most: int = READER_MAX_PIECES) -> "Sentence":
         """Reads a text."""
-        numbers = self.numbering[self.pieces.numbers(text, at_most=at_most)]
-        states = self.codes[numbers].astype(np.float32) * self.scales[numbers, None]
-        states = self.first(states + self.places[: len(states)])
+        states = self.first(self.begun(text, at_most=at_most))
         taken: dict[int, Floats] = {}
         for number, layer in enumerate(self.layers, 1):
             states = layer(states)
@@ -100,3 +98,8 @@ class SentenceReader:
                 taken[number] = states
         vector = unit(self.points(states).mean(axis=0))
         return Sentence(vector=vector, states=np.concatenate([taken[number] for number in _TAKEN], axis=1))
+
+    def begun(self, text: str, *, at_most: int) -> Floats:
+        """The vectors of the pieces of a text, each in its place: where any reading of it begins."""
+        numbers = self.numbering[self.pieces.numbers(text, at_most=at_most)]
+        return self.codes[numbers].astype(np.float32) * self.scales[numbers, None] + self.places[: len(numbers)]

@@ -30,21 +30,21 @@ def whole(vectors: Floats) -> Codes:
     return np.rint(vectors * scales.astype(np.float32)).astype(np.int8)
 
 
-def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
-    """The arrays of a file.
+def read_arrays(path: Path, *, only: str | None = None) -> dict[str, NDArray[np.generic]]:
+    """The arrays of a file, or one of them.
 
     Raises:
         ModelUnavailable: it is missing or damaged.
     """
     try:
         with path.open("rb") as file:
-            # Check sums first: parsing a damaged header can end in any error.
+            # Check sums first: parsing a damaged header can end in any error. Of one array they are checked anyway.
             with zipfile.ZipFile(file) as archive:
-                damaged = archive.testzip()
+                damaged = archive.testzip() if only is None else None
             if damaged is not None:
                 raise ModelUnavailable(f"the embedding file {path.name} is damaged at {damaged}")
             file.seek(0)
             with np.load(file, allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+                return {name: arrays[name] for name in arrays.files if only in (None, name)}
+    except (OSError, ValueError, KeyError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
         raise ModelUnavailable(f"the embedding file {path.name} cannot be read: {error}") from error
