@@ -219,6 +219,11 @@ class Table:
         rows = (self.kind == kind) & (among if among is not None else True)
         return {str(name): float(emptied[rows & (self.catalog == name)].mean()) for name in set(self.catalog[rows])}
 
+    def share(self, emptied: Mask, kind: str) -> float:
+        """The share of all probes of a kind, whatever their set."""
+        rows = self.kind == kind
+        return float(emptied[rows].mean()) if rows.any() else math.nan
+
     def floors(self, values: Floats, among: Mask, share: float) -> tuple[float, float]:
         """Below which this share of the answerable lies, every set counting the same: long queries, short ones."""
         long = self._quantile(values, among & ~self.short, share)
@@ -311,9 +316,13 @@ def describe(table: Table, judged: Mask) -> str:
     """How many of the answerable and of the absent were judged to have nothing that fits."""
     answerable = table.shares(judged, "answerable")
     worst = sorted(answerable.items(), key=lambda each: -each[1])[:3]
-    caught = " ".join(f"{kind} {mean(table.shares(judged, kind)):.1%}" for kind in ("foreign", "near", "met"))
+    caught = " ".join(
+        f"{kind} {mean(table.shares(judged, kind)):.1%} ({table.share(judged, kind):.1%})"
+        for kind in ("foreign", "near", "met")
+    )
     named = ", ".join(f"{name} {share:.1%}" for name, share in worst)
-    return f"answerable {mean(answerable):.2%} (most: {named}); caught: {caught}"
+    of_all = table.share(judged, "answerable")
+    return f"answerable {mean(answerable):.2%} ({of_all:.2%} of all; most: {named}); caught (of all): {caught}"
 
 
 def own_corpus(tools: Path, queries: Path, model: StaticModel) -> Callable[[Calibration, Decision], str]:

@@ -69,7 +69,7 @@ def test_what_is_met_weighs_nothing_and_sets_without_it_are_described(model: Sta
     everything = np.ones(len(table.kind), dtype=bool)
     assert table.weights(everything)[-1] == 0.0
     assert table.weights(everything)[:-1].all()
-    assert "met nan%" in describe(Table(found), everything[:-1])
+    assert "met nan% (nan%)" in describe(Table(found), everything[:-1])
 
 
 @pytest.mark.requirement("X2")

@@ -1,10 +1,10 @@
 """Turns the signals of one search into the probability that its best hit is meant, and decides to abstain.
 
-Two lines over the same signals, both fitted on the development sets by `python -m bench.calibration`: how likely the
-first hit is right, and whether anything fits. What counts for the second is how near this index is against how near
-tools elsewhere are; how much of a difference is needed depends on both and on how much the query says, since a
-query of two words is near or far by chance. How well the best tool does what is asked, laid side by side with the
-query, counts, too.
+Lines over the same signals, all fitted on the development sets by `python -m bench.calibration`: how likely the first
+hit is right, and whether anything fits. What counts for the second is how near this index is against how near tools
+elsewhere are; how much of a difference is needed depends on both, on how much the query says, since a query of two
+words is near or far by chance, and on how many tools there are. How well the best tool does what is asked, laid side by
+side with the query, counts, too. What that leaves open is decided by a line of its own, with what was read together.
 
 Invariant: no single word decides. A word that the index does not know lowers what words can say, never what meaning
 says; so a filler or unknown word cannot empty an answerable query (X2).
@@ -90,7 +90,7 @@ class Line:
 class Calibration:
     """How signals become decisions."""
 
-    first_right: Line = Line(nearest=10.07, elsewhere=-8.3, words=0.96, lead=5.38, offset=-2.63)
+    first_right: Line = Line(nearest=10.06, elsewhere=-8.31, words=0.97, lead=5.4, offset=-2.62)
     """Log odds that the first hit is right."""
     fits: Line = Line(
         nearest=7.56, elsewhere=-10.9, words=0.0, lead=0.0, offset=5.47,
@@ -98,9 +98,9 @@ class Calibration:
     )  # fmt: skip
     """The greater, the more likely that something fits."""
     fits_together: Line = Line(
-        nearest=7.26, elsewhere=-9.76, words=0.0, lead=0.0, offset=5.04,
-        both=6.24, length=-1.25, length_nearest=4.03, length_elsewhere=-1.49, compared=0.08, size=-0.42,
-        together=-0.55, together_nearest=0.42, together_elsewhere=1.53,
+        nearest=6.14, elsewhere=-8.93, words=0.0, lead=0.0, offset=5.84,
+        both=5.6, length=-1.23, length_nearest=4.53, length_elsewhere=-1.62, compared=0.09, size=-0.59,
+        together=-0.48, together_nearest=0.36, together_elsewhere=1.44,
     )  # fmt: skip
     """The same where the best tools were read together with the query."""
     hopeless: float = -2.5
@@ -112,9 +112,9 @@ class Calibration:
         both=7.8, length=-1.55, length_nearest=5.2, length_elsewhere=-1.8,
     )  # fmt: skip
     """The same where no tool was compared with the query."""
-    floor: float = -0.25
+    floor: float = -0.15
     """Below this value of `fits_together` the search abstains."""
-    floor_short: float = -1.4
+    floor_short: float = -1.5
     """The floor for a query that says little, chosen on such queries alone."""
     floor_apart: float = -0.62
     """Below this value of `fits` the search abstains if nothing can be read together."""
