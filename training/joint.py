@@ -93,7 +93,8 @@ class Joint(torch.nn.Module):
     @staticmethod
     def take(name: str, part: torch.nn.Module, start: dict[str, Tensor]) -> None:
         """Takes over where a part begins; the products of `reader.py` have their columns first."""
-        part.weight.data.copy_(start[f"{name}.weight"].T)  # type: ignore[union-attr,operator]
+        weight = start[f"{name}.weight"]
+        part.weight.data.copy_(weight.T if weight.ndim > 1 else weight)  # type: ignore[union-attr,operator]
         part.bias.data.copy_(start[f"{name}.shift"])  # type: ignore[union-attr,operator]
 
     def parts(self) -> tuple[list[torch.nn.Parameter], list[torch.nn.Parameter]]:
@@ -195,7 +196,8 @@ class Lessons:
 
     def _judged(self, size: int) -> list[List]:
         start = self.draw.randrange(max(1, len(self.judged) - 4 * size))
-        return self.draw.sample(self.judged[start : start + 4 * size], size)
+        near = self.judged[start : start + 4 * size]
+        return self.draw.sample(near, min(size, len(near)))
 
     def _made(self, size: int) -> list[List]:
         kinds = self.draw.choices(list(_SHARES), list(_SHARES.values()), k=4 * size)
