@@ -27,7 +27,8 @@ _ACROSS = 32
 """Numbers of a head."""
 _SLIM = np.float32(1e-12)
 _MOST_POWER = np.float32(60.0)
-"""Powers of e beyond this are held back: everything stays finite. Shipped models reach 27 (1,000 real queries)."""
+"""Powers of e beyond this are held back: everything stays finite. The sentence reader that ships reaches 27 (1,000 real
+queries), the joint one 45 (1,002 real queries with a tool)."""
 _LOOK_AT_ONCE = 64
 """Pieces that look at all others at a time: up to 128 pieces, no product is so large that a BLAS wakes threads."""
 
