@@ -303,6 +303,7 @@ class HybridIndex:
         best = scores[best_rows(scores, few)]
         return Signals(
             nearest=nearest,
+            # Where no tool was compared another line counts, which knows the centres alone; it abstains less.
             elsewhere=nearest if self._cohort is None else self._cohort.nearness(query, by_words=look.best is None),
             words=float(match.scores.max(initial=0.0)) / mass if mass > 0.0 else 0.0,
             # Rows that are gone stand at 0; so does, here, what is farther than nothing.
