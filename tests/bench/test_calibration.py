@@ -34,6 +34,13 @@ def a_set(model: StaticModel, tools: Sequence[tuple[str, str]], query: str) -> S
     return Set(documents=documents, queries=queries, vectors=unit(model.embed_documents(documents)))
 
 
+def two_sets(model: StaticModel) -> dict[str, Set]:
+    return {
+        "weather": a_set(model, WEATHER, "will it rain in Oslo this week"),
+        "chat": a_set(model, CHAT, "mute the chat"),
+    }
+
+
 def test_every_verdict_is_one_of_three_and_names_its_probe_by_a_check_sum():
     verdicts = read_verdicts()
     assert set(verdicts.values()) == {0, 1, 2}
@@ -60,11 +67,7 @@ def test_a_probe_counts_as_absent_unless_it_was_read_and_is_met(
 
 @pytest.mark.requirement("X2")
 def test_what_is_met_weighs_nothing_and_sets_without_it_are_described(model: StaticModel):
-    sets = {
-        "weather": a_set(model, WEATHER, "will it rain in Oslo this week"),
-        "chat": a_set(model, CHAT, "mute the chat"),
-    }
-    found = probes(sets, model)
+    found = probes(two_sets(model), model)
     table = Table([*found, replace(found[0], kind="met")])
     everything = np.ones(len(table.kind), dtype=bool)
     assert table.weights(everything)[-1] == 0.0
@@ -74,11 +77,7 @@ def test_what_is_met_weighs_nothing_and_sets_without_it_are_described(model: Sta
 
 @pytest.mark.requirement("X2")
 def test_what_was_not_read_together_is_decided_by_the_first_line(model: StaticModel):
-    sets = {
-        "weather": a_set(model, WEATHER, "will it rain in Oslo this week"),
-        "chat": a_set(model, CHAT, "mute the chat"),
-    }
-    found = probes(sets, model)
+    found = probes(two_sets(model), model)
     unread = [replace(probe, signals=replace(probe.signals, together=None)) for probe in found]
     table = Table([*found, *unread])
     assert table.read.tolist() == [True] * len(found) + [False] * len(unread)
