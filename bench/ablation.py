@@ -34,9 +34,7 @@ Scores = tuple[float, float]
 
 NEVER = Calibration(
     floor=-math.inf,
-    floor_short=-math.inf,
     floor_apart=-math.inf,
-    floor_apart_short=-math.inf,
     floor_by_words=-math.inf,
     floor_uncompared=-math.inf,
 )

@@ -47,18 +47,16 @@ LARGEST = 5_000
 """Tools of a catalog from which on nothing is foreign."""
 RELATIVE = 0.6
 """Cosine of two tools from which on one may do the other's work."""
-CAUTION = 5.0
-"""What an answerable query counts against an absent one when a line is fitted."""
-SHORT_SHARE = 0.4
-"""How much less often a short query may be answered with nothing."""
+CAUTION, CAUTION_TOGETHER = 5.0, 1.0
+"""What an answerable query counts against an absent one when a line is fitted; with what was read together."""
 EMPTIED = (0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02)
-DOUBTS = (0.3, 0.6, 0.9, 1.2)
+DOUBTS = (-1.3, -1.0, -0.7, -0.4)
 """Levels of doubt to look at: answers below are marked, or emptied."""
 ALL = replace(NEVER, hopeless=-math.inf, clear=math.inf, sure_words=math.inf)
 """Reads the best tools together with every query that is read at all."""
 SIGNALS = tuple(field.name for field in fields(Signals))
 FITS = ("nearest", "elsewhere", "both", "length", "length_nearest", "length_elsewhere", "compared", "size", "offset")
-TOGETHER = (*FITS, "together", "together_nearest", "together_elsewhere")
+TOGETHER = (*(name for name in FITS if name != "compared"), "together")
 FIRST = ("nearest", "elsewhere", "words", "lead", "offset")
 VERDICTS = Path(__file__).parent / "absent.tsv"
 PERHAPS = 1
@@ -186,8 +184,6 @@ class Table:
         for name in ("compared", "together"):
             column[name] = np.clip(column[name], -SURE, SURE)
         column["size"] = np.array([probe.signals.size for probe in found])
-        column["together_nearest"] = column["together"] * column["nearest"]
-        column["together_elsewhere"] = column["together"] * column["elsewhere"]
         column["both"] = column["nearest"] * column["elsewhere"]
         column["length_nearest"] = column["length"] * column["nearest"]
         column["length_elsewhere"] = column["length"] * column["elsewhere"]
@@ -196,7 +192,7 @@ class Table:
         self.kind = np.array([probe.kind for probe in found])
         self.catalog = np.array([probe.catalog for probe in found])
         self.right = np.array([probe.right for probe in found])
-        self.short = column["length"] < Calibration().short
+        self.unsaid = np.maximum(0.0, Calibration().short - column["length"])
         self.signals = [probe.signals for probe in found]
         self.read = np.array([probe.signals.together is not None for probe in found])
         self.open = column["words"] < Calibration().sure_words
@@ -205,10 +201,10 @@ class Table:
     def rows(self, names: tuple[str, ...]) -> Floats:
         return np.stack([self.column[name] for name in names], axis=1)
 
-    def weights(self, among: Mask) -> Floats:
-        """Every set counts the same, and so do both kinds of absence together and what is answerable."""
+    def weights(self, among: Mask, caution: float = CAUTION) -> Floats:
+        """Every set counts the same, and what is answerable so many times as much as both kinds of absence."""
         weights = np.zeros(len(self.kind))
-        for kind, share in (("answerable", CAUTION), ("foreign", 0.6), ("near", 0.4)):
+        for kind, share in (("answerable", caution), ("foreign", 0.6), ("near", 0.4)):
             here = among & (self.kind == kind)
             for name in set(self.catalog[here]):
                 rows = here & (self.catalog == name)
@@ -224,16 +220,13 @@ class Table:
         rows = self.kind == kind
         return float(emptied[rows].mean()) if rows.any() else math.nan
 
-    def floors(self, values: Floats, among: Mask, share: float) -> tuple[float, float]:
-        """Below which this share of the answerable lies, every set counting the same: long queries, short ones."""
-        long = self._quantile(values, among & ~self.short, share)
-        return long, self._quantile(values, among & self.short, share * SHORT_SHARE)
-
-    def _quantile(self, values: Floats, among: Mask, share: float) -> float:
+    def floor(self, values: Floats, among: Mask, share: float, steep: float) -> float:
+        """Below which this share of the answerable lies, every set counting the same, if short queries have a lower one."""
         rows = np.flatnonzero(among & (self.kind == "answerable"))
-        order = rows[np.argsort(values[rows])]
+        lifted = values + steep * self.unsaid
+        order = rows[np.argsort(lifted[rows])]
         below = np.cumsum(self.weights(among)[order]) / CAUTION
-        return float(values[order[min(int(np.searchsorted(below, share)), len(order) - 1)]])
+        return float(lifted[order[min(int(np.searchsorted(below, share)), len(order) - 1)]])
 
 
 def as_seen(signals: Signals, calibration: Calibration) -> Signals:
@@ -255,9 +248,10 @@ def logistic(rows: Floats, right: Floats, weights: Floats, *, ridge: float = 1e-
 
 def fitted(table: Table, among: Mask, names: tuple[str, ...]) -> Floats:
     """The line over these signals; the one with `together` from what was read together alone."""
-    among = among & table.read if "together" in names else among
+    together = "together" in names
+    among = among & table.read if together else among
     rows, answerable = table.rows(names)[among], (table.kind[among] == "answerable").astype(float)
-    return logistic(rows, answerable, table.weights(among)[among])
+    return logistic(rows, answerable, table.weights(among, CAUTION_TOGETHER if together else CAUTION)[among])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,9 +278,18 @@ class Judged:
         ends = np.where(self.apart < Calibration().hopeless, -math.inf, math.inf)
         return np.where(self.unsettled, self.together, ends)
 
-    def emptied(self, table: Table, floors: tuple[float, float], floors_apart: tuple[float, float]) -> Mask:
-        """Which probes would be answered with nothing, with these floors for long and short queries."""
-        floor, floor_apart = (np.where(table.short, short, long) for long, short in (floors, floors_apart))
+    def floors(self, table: Table, among: Mask, share: float) -> tuple[float, float]:
+        """Below which this share of the answerable lies: with what was read together, and without."""
+        ships = Calibration()
+        return (
+            table.floor(self.ordered(), among, share, ships.steep),
+            table.floor(self.apart, among, share, ships.steep_apart),
+        )
+
+    def emptied(self, table: Table, floors: tuple[float, float]) -> Mask:
+        """Which probes would be answered with nothing, with these floors."""
+        ships = Calibration()
+        floor, floor_apart = floors[0] - ships.steep * table.unsaid, floors[1] - ships.steep_apart * table.unsaid
         below = np.where(self.unsettled, self.together < floor, self.apart < floor_apart)
         return below & table.open
 
@@ -298,8 +301,7 @@ def held_out(table: Table, share: float) -> Mask:
         others = ~(table.touches == family).any(axis=1)
         judged = Judged.by(table, others)
         here = table.touches[:, 0] == family
-        floors = table.floors(judged.ordered(), others, share)
-        emptied[here] = judged.emptied(table, floors, table.floors(judged.apart, others, share))[here]
+        emptied[here] = judged.emptied(table, judged.floors(table, others, share))[here]
     return emptied
 
 
@@ -368,12 +370,10 @@ def main(directory: Path, own: list[Path]) -> None:
     print(f"  of the largest set {table.shares(judged.unsettled, 'answerable').get('scale_mcp', math.nan):.1%}")
     ships = Calibration()
     for share in EMPTIED:
-        long, short = table.floors(judged.ordered(), everything, share)
-        apart, apart_short = table.floors(judged.apart, everything, share)
-        floors = {"floor": long, "floor_short": short, "floor_apart": apart, "floor_apart_short": apart_short}
-        calibration = replace(ships, fits=fits, fits_together=together, **floors)
+        floor, apart = judged.floors(table, everything, share)
+        calibration = replace(ships, fits=fits, fits_together=together, floor=floor, floor_apart=apart)
         print(
-            f"floors {long:.2f} {short:.2f} (apart {apart:.2f} {apart_short:.2f}): held out: "
+            f"floor {floor:.2f} (apart {apart:.2f}): held out: "
             f"{describe(table, held_out(table, share))}\n  {told(calibration, Calibration.abstains)}"
         )
     now = np.array([ships.abstains(as_seen(seen, ships)) for seen in table.signals])

@@ -3,12 +3,14 @@
 It begins as all-MiniLM-L6-v2 reading both apart: a piece hardly looks at those of the other text (a learned bias by layer
 and head, -2.5 at first), and the judgement is the cosine of both. So it tells something from the start, and learns to look
 across from there; one that began with both texts in one row had learned next to nothing after 32,000 pairs. A lesson is a
-sentence with three tools, the nearest of a catalog of some servers that is drawn anew each time: the right one among them
-or, for two fifths, the nearest without it and without all that resembles it. The aim is the right tool or "none", which
-stands at log odds of 0. Needs that are near and not met are shown with the tools of their server.
+sentence with three tools, the nearest of a catalog of some servers that is drawn anew each time, the right one among them
+or not. The aim is the right tool or "none", which stands at log odds of 0. Needs that are near and not met are shown with
+the tools of their server.
 
-Of the lists without the right tool every fifth has another that does it. So 8,992 lists were read and judged
-(`judged.tsv.gz`, by check sums); a second run learns from these as well.
+Of the lists without the right tool every fifth has another that does it. So 63,021 lists were read and judged
+(`judged.tsv.gz`, by check sums), and teach what "none" is; most of those that are made show the right tool. Judged lists
+were chosen for being hard, and so a tool that looks right is wrong in most of them: unless as many are shown that have one,
+the reader doubts whatever is short and plain ("switch the lamp off", `turn_off_light`).
 
 Reads the tools, the pairs, what was written for this project (`needs.tsv.gz`, `abilities.tsv.gz`, `asked.tsv.gz`) and
 model.safetensors of all-MiniLM-L6-v2. Writes the weights as they are; `joint_export.py` makes the file that ships.
@@ -35,19 +37,24 @@ from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.semantic import StaticModel, tool_text
 from toolcrib.retrieval.wordpiece import WordPieces
 
-_SHARES = {"search": 5.0, "plain": 5.0, "request": 6.0, "story": 3.0, "miss": 2.5, "pair": 4.0, "asked": 7.0}
+_SHARES = {"search": 5.0, "plain": 5.0, "request": 6.0, "story": 3.0, "miss": 2.5, "pair": 3.0, "asked": 8.0, "broad": 4.0}
 """How often each kind of text is drawn."""
 _HERE = Path(__file__).parent
 _PAIRS_PER_TOOL = 20
 _NEAREST = 400
 _LISTED = 3
-_ABSENT = 0.38
+_ABSENT, _ABSENT_UNJUDGED = 0.15, 0.38
+"""How many of the lists that are made are without the right tool, beside judged ones and without these."""
+_MET = 0.42
+"""How many of the judged lists in a step have a tool that does it."""
+_EACH = 0.4
+"""What the verdict on each tool counts beside the choice of one or none, which counts twice as much."""
 _SAME, _ALIKE = 0.7, 0.82
 """Nearness of two tools from which on the second is taken out with the first, or is not shown as wrong beside it."""
 _APART = 2
 """Layers that read both texts apart, and stay as they were."""
 _THINKS = 192
-_AVERAGING = 0.998
+_AVERAGING = 0.997
 
 
 class Layer(torch.nn.Module):
@@ -150,7 +157,8 @@ def padded(pairs: list[Pair]) -> tuple[Tensor, ...]:
 class Lessons:
     """Texts with their tools, and lists of tools to choose from."""
 
-    def __init__(self, catalogue: Path, pairs: Path, seed: int) -> None:
+    def __init__(self, catalogue: Path, pairs: Path, seed: int, absent: float) -> None:
+        self.absent = absent
         self.draw, self.chance = random.Random(seed), np.random.default_rng(seed)
         tools = [json.loads(line) for line in catalogue.read_text("utf-8").splitlines()]
         rows = written_needs(tools)
@@ -195,9 +203,11 @@ class Lessons:
         return pairs, right
 
     def _judged(self, size: int) -> list[List]:
-        start = self.draw.randrange(max(1, len(self.judged) - 4 * size))
-        near = self.judged[start : start + 4 * size]
-        return self.draw.sample(near, min(size, len(near)))
+        start = self.draw.randrange(max(1, len(self.judged) - 8 * size))
+        near = self.judged[start : start + 8 * size]
+        met, unmet = [each for each in near if each[2]], [each for each in near if not each[2]]
+        shown = self.draw.sample(met, min(len(met), int(_MET * size)))
+        return shown + self.draw.sample(unmet, min(len(unmet), size - len(shown)))
 
     def _made(self, size: int) -> list[List]:
         kinds = self.draw.choices(list(_SHARES), list(_SHARES.values()), k=4 * size)
@@ -214,7 +224,7 @@ class Lessons:
                 near = found[self.near[found] @ self.near[right] < _SAME].tolist()
             return self._filled([*near[: _LISTED - 1], right], right), []
         here = self.chance.random(self.server.max() + 1) < 10 ** self.chance.uniform(-2.2, 0.0)
-        absent = self.chance.random() < _ABSENT
+        absent = self.chance.random() < self.absent
         here[self.server[right]] = not (absent and self.chance.random() < 0.5)
         found = found[here[self.server[found]]]
         near = found[self.near[found] @ self.near[right] < (_SAME if absent else _ALIKE)].tolist()
@@ -242,12 +252,18 @@ def written(name: str) -> list[list[str]]:
 
 
 def asked_for(tools: list[dict[str, object]]) -> list[tuple[str, int, str]]:
-    """Requests for written abilities, which are added to the tools."""
+    """Requests for written abilities and for broad tools (a whole app, a calculator), which are added to the tools."""
     places: dict[tuple[str, str], int] = {}
-    for name, description in written("abilities.tsv.gz"):
-        places[name, description] = len(tools)
-        tools.append({"name": name, "server": "", "description": description, "params": []})
-    return [(text, places[name, description], "asked") for name, description, text in written("asked.tsv.gz")]
+    abilities, asked = written("abilities.tsv.gz"), written("asked.tsv.gz")
+    for name, description, *_ in abilities + asked:
+        if (name, description) not in places:
+            places[name, description] = len(tools)
+            tools.append({"name": name, "server": "", "description": description, "params": []})
+    narrow = {(name, description) for name, description in abilities}
+    return [
+        (text, places[name, description], "asked" if (name, description) in narrow else "broad")
+        for name, description, text in asked
+    ]
 
 
 def judged_lists(rows: list[tuple[str, int, str]], tools: list[dict[str, object]]) -> list[List]:
@@ -299,7 +315,7 @@ def main() -> None:
     torch.manual_seed(options.seed)
     torch.set_num_threads(options.threads)
     torch.set_flush_denormal(True)
-    lessons = Lessons(options.catalogue, options.pairs, options.seed)
+    lessons = Lessons(options.catalogue, options.pairs, options.seed, _ABSENT if options.judged else _ABSENT_UNJUDGED)
     student = Joint(starting_weights(options.start))
     if options.resume is not None:
         with np.load(options.resume) as archive:
@@ -309,13 +325,17 @@ def main() -> None:
     average = {name: value.clone() for name, value in student.state_dict().items()}
     started, recent, step = time.monotonic(), 0.0, 0
     while (done := (time.monotonic() - started) / 60 / options.minutes) < 1:
-        rate = options.rate * min(1.0, (step + 1) / 150) * max(0.02, 1 - done)
-        for group, times in zip(optimizer.param_groups, (1, 8), strict=True):
+        rate = options.rate * min(1.0, (step + 1) / 100) * max(0.02, min(1.0, (1 - done) / 0.65))
+        for group, times in zip(optimizer.param_groups, (1, 8 if options.resume is None else 4), strict=True):
             group["lr"] = rate * times
-        pairs, right = lessons.drawn(options.batch, lessons.draw.random() < options.judged)
+        judged = bool(lessons.judged) and lessons.draw.random() < options.judged
+        pairs, right = lessons.drawn(options.batch, judged)
         odds = student(*padded(pairs)).view(-1, _LISTED)
         chances = torch.cat([odds, torch.zeros(len(odds), 1)], 1).log_softmax(1)
         total = -0.95 * chances.masked_fill(~right, -1e9).logsumexp(1).mean() - 0.05 * chances.mean()
+        if judged:
+            each = functional.binary_cross_entropy_with_logits(odds, 0.03 + 0.94 * right[:, :_LISTED].float())
+            total = 2 * _EACH * total + _EACH * each
         optimizer.zero_grad()
         total.backward()
         torch.nn.utils.clip_grad_norm_([*old, *new], 1.0)

@@ -1,4 +1,8 @@
-"""Writes the joint reader that ships: weights rounded to eight bits. Its word pieces are those of the sentence reader."""
+"""Writes the joint reader that ships: weights rounded to eight bits. Its word pieces are those of the sentence reader.
+
+Of several runs, each of which went on from the one before, it takes the mean of their weights: what ships is that of a run
+that saw few judged lists and of one that saw many, and tells more than either.
+"""
 
 import argparse
 import json
@@ -15,10 +19,11 @@ _LAYERS, _APART = 6, 2
 def main() -> None:
     """Reads the trained weights, writes the file of the model folder."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("trained", type=Path)
+    parser.add_argument("trained", type=Path, nargs="+", help="what joint.py wrote, of one run or of several")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    trained = dict(np.load(options.trained))
+    runs = [dict(np.load(path)) for path in options.trained]
+    trained = {name: np.mean([run[name] for run in runs], axis=0) for name in runs[0]}
     arrays = {"first.weight": trained["first.weight"], "first.shift": trained["first.bias"]}
     for layer in range(_LAYERS):
         for name in ("after_looking", "after_thinking"):

@@ -84,10 +84,10 @@ def test_what_was_not_read_together_is_decided_by_the_first_line(model: StaticMo
     judged = Judged.by(table, np.ones(len(table.kind), dtype=bool))
     assert not judged.unsettled[len(found) :].any()
     hopeless = replace_values(judged, -50.0, unsettled=False)
-    assert hopeless.emptied(table, (-1e9, -1e9), (-1.0, -1.0)).tolist() == table.open.tolist()
+    assert hopeless.emptied(table, (-1e9, -1.0)).tolist() == table.open.tolist()
     doubtful = replace_values(judged, 0.0, unsettled=True)
-    assert not doubtful.emptied(table, (-1.0, -1.0), (9.0, 9.0)).any()
-    assert doubtful.emptied(table, (1.0, 1.0), (-9.0, -9.0)).tolist() == table.open.tolist()
+    assert not doubtful.emptied(table, (-1.0, 9.0)).any()
+    assert doubtful.emptied(table, (9.0, -9.0)).tolist() == table.open.tolist()
 
 
 def replace_values(judged: Judged, value: float, *, unsettled: bool) -> Judged:

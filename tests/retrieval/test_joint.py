@@ -30,8 +30,8 @@ TOOLS = [
     document("list_invoices", "List the invoices of a customer."),
 ]
 ALWAYS = Calibration(
-    hopeless=-math.inf, clear=math.inf, floor=-math.inf, floor_short=-math.inf, floor_apart=-math.inf,
-    floor_apart_short=-math.inf, floor_by_words=-math.inf, floor_uncompared=-math.inf,
+    hopeless=-math.inf, clear=math.inf, floor=-math.inf, floor_apart=-math.inf,
+    floor_by_words=-math.inf, floor_uncompared=-math.inf,
 )  # fmt: skip
 """Reads together whatever can be, and never abstains."""
 NEVER = replace(ALWAYS, clear=-math.inf)

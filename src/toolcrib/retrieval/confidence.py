@@ -65,12 +65,9 @@ class Line:
     compared: float = 0.0
     size: float = 0.0
     together: float = 0.0
-    together_nearest: float = 0.0
-    together_elsewhere: float = 0.0
 
     def value(self, signals: Signals) -> float:
         """The sum."""
-        together = max(-SURE, min(SURE, signals.together or 0.0))
         return (
             self.offset
             + (self.nearest + self.length_nearest * signals.length) * signals.nearest
@@ -81,8 +78,7 @@ class Line:
             + self.lead * signals.lead
             + self.compared * max(-SURE, min(SURE, signals.compared or 0.0))
             + self.size * signals.size
-            + (self.together + self.together_nearest * signals.nearest + self.together_elsewhere * signals.elsewhere)
-            * together
+            + self.together * max(-SURE, min(SURE, signals.together or 0.0))
         )
 
 
@@ -98,27 +94,26 @@ class Calibration:
     )  # fmt: skip
     """The greater, the more likely that something fits."""
     fits_together: Line = Line(
-        nearest=6.14, elsewhere=-8.93, words=0.0, lead=0.0, offset=5.84,
-        both=5.6, length=-1.23, length_nearest=4.53, length_elsewhere=-1.62, compared=0.09, size=-0.59,
-        together=-0.48, together_nearest=0.36, together_elsewhere=1.44,
+        nearest=4.05, elsewhere=-12.85, words=0.0, lead=0.0, offset=7.0,
+        both=8.81, length=-1.44, length_nearest=3.87, length_elsewhere=-0.84, size=-0.62, together=0.67,
     )  # fmt: skip
     """The same where the best tools were read together with the query."""
-    hopeless: float = -2.5
+    hopeless: float = -2.6
     """Below this value of `fits` nothing fits, without further reading."""
-    clear: float = 0.9
+    clear: float = 1.2
     """From this value of `fits` on something fits, without further reading."""
     fits_by_words: Line = Line(
         nearest=3.26, elsewhere=-10.4, words=0.0, lead=0.0, offset=2.66,
         both=7.8, length=-1.55, length_nearest=5.2, length_elsewhere=-1.8,
     )  # fmt: skip
     """The same where no tool was compared with the query."""
-    floor: float = -0.15
+    floor: float = -1.9
     """Below this value of `fits_together` the search abstains."""
-    floor_short: float = -1.5
-    """The floor for a query that says little, chosen on such queries alone."""
-    floor_apart: float = -0.62
+    steep: float = 1.8
+    """How much lower that floor is for each unit of length that a query says less than `short`."""
+    floor_apart: float = -0.7
     """Below this value of `fits` the search abstains if nothing can be read together."""
-    floor_apart_short: float = -1.4
+    steep_apart: float = 0.9
     floor_by_words: float = -0.9
     """The floor for a query that met tools by its words alone, which is less sure; no set to choose on has such."""
     floor_uncompared: float = -0.3
@@ -127,10 +122,10 @@ class Calibration:
     """The level of doubt where no tool was compared with the query."""
     doubt_apart: float = 0.9
     """The level of doubt if nothing can be read together."""
-    doubt: float = 0.9
+    doubt: float = -0.7
     """Below this value it is likely that nothing fits, and not sure enough to hold the hits back."""
-    short: float = math.log1p(5.5)
-    """Length below which a query says little: five words without the grammatical ones."""
+    short: float = math.log1p(6.5)
+    """Length below which a query says little: six words without the grammatical ones."""
     sure_words: float = 0.5
     """Share of what the query's words are worth that one tool holds from which on something fits."""
 
@@ -146,14 +141,14 @@ class Calibration:
 
     def abstains(self, signals: Signals) -> bool:
         """Whether nothing fits."""
-        short = signals.length < self.short
         if signals.by_words:
             return self._below(signals, self.floor_by_words)
         if signals.compared is None:
             return self._below(signals, self.floor_uncompared)
+        unsaid = max(0.0, self.short - signals.length)
         if signals.together is None:
-            return self._below(signals, self.floor_apart_short if short else self.floor_apart)
-        return self._below(signals, self.floor_short if short else self.floor)
+            return self._below(signals, self.floor_apart - self.steep_apart * unsaid)
+        return self._below(signals, self.floor - self.steep * unsaid)
 
     def doubts(self, signals: Signals) -> bool:
         """Whether perhaps nothing fits; so it is wherever it abstains."""
