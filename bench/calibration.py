@@ -52,8 +52,8 @@ CAUTION, CAUTION_TOGETHER = 5.0, 1.0
 EMPTIED = (0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02)
 DOUBTS = (-1.3, -1.0, -0.7, -0.4)
 """Levels of doubt to look at: answers below are marked, or emptied."""
-ALL = replace(NEVER, hopeless=-math.inf, clear=math.inf, sure_words=math.inf)
-"""Reads the best tools together with every query that is read at all."""
+ALL = replace(NEVER, hopeless=-math.inf, clear=math.inf, sure_words=math.inf, doubt=math.inf)
+"""Reads the best tools together with every query that is read at all, and with each of its clauses."""
 SIGNALS = tuple(field.name for field in fields(Signals))
 FITS = ("nearest", "elsewhere", "both", "length", "length_nearest", "length_elsewhere", "compared", "size", "offset")
 TOGETHER = (*(name for name in FITS if name != "compared"), "together")

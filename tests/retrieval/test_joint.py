@@ -1,6 +1,7 @@
 """A query and a tool read together: where a search is in doubt, and only there."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tests.retrieval.documents import document
 
 from toolcrib.errors import ModelUnavailable
@@ -129,12 +131,53 @@ def test_an_explanation_says_what_reading_together_gave():
 @pytest.mark.requirement("X2")
 def test_a_tool_in_another_language_is_not_judged_and_gets_the_mean():
     foreign = document("eliminar_lista", "Elimina una lista de reproducción de la biblioteca del usuario.")
-    assert MODEL.together("get rid of a songs list", [foreign]) is None
+    alone = MODEL.together("get rid of a songs list", [foreign])
+    assert alone is not None
+    assert np.isnan(alone).tolist() == [True]
     judged = MODEL.together("get rid of a songs list", [TOOLS[0], foreign, TOOLS[1]])
     assert judged is not None
     assert np.isnan(judged).tolist() == [False, True, False]
     part = together_part(judged, FusionWeights(), 1)
     assert part[1] == pytest.approx((part[0] + part[2]) / 2)
+
+
+@pytest.mark.requirement("X2")
+def test_what_other_tools_were_judged_says_nothing_where_the_best_ones_are_in_another_language():
+    foreign = [
+        document(f"ticket_{city}", "查询指定日期的火车票余票信息，包括车次、出发时间和票价。")
+        for city in ("beijing", "shanghai", "xian")
+    ]
+    retriever = HybridRetriever(load=lambda: MODEL, calibration=ALWAYS)
+    index = retriever.index([*TOOLS, *foreign])
+    retriever.settle()
+    assert isinstance(index, HybridIndex)
+    seen = index.signals("any ticket left for Beijing on Wednesday")
+    assert (seen.compared, seen.together) == (None, None)
+    assert index.signals("any songs list left on Wednesday").together is not None
+
+
+@pytest.mark.requirement("X2", "X4")
+@pytest.mark.parametrize(
+    ("whole", "clause", "doubt", "seen"),
+    [(-3.0, 2.0, math.inf, 2.0), (-3.0, -4.0, math.inf, -3.0), (-3.0, 2.0, -math.inf, -3.0)],
+)
+def test_a_request_for_several_things_that_is_in_doubt_is_as_good_as_its_best_clause(
+    whole: float, clause: float, doubt: float, seen: float, monkeypatch: pytest.MonkeyPatch
+):
+    read: list[str] = []
+
+    def together(_: StaticModel, text: str, tools: Sequence[PlainDocument]) -> NDArray[np.float32]:
+        read.extend(f"{text} | {tool.key}" for tool in tools if text != query)
+        return np.full(len(tools), whole if text == query else clause, dtype=np.float32)
+
+    query = "Book a seat to Lisbon for Grandma, get rid of my road trip songs list"
+    monkeypatch.setattr(StaticModel, "together", together)
+    assert indexed(replace(ALWAYS, doubt=doubt)).signals(query).together == seen
+    clauses = [
+        "Book a seat to Lisbon for Grandma, | book_flight",
+        "get rid of my road trip songs list | delete_playlist",
+    ]
+    assert read == (clauses if doubt > 0 else [])
 
 
 def test_of_several_needs_a_judgement_counts_less():

@@ -242,18 +242,39 @@ class HybridIndex:
         return query if plain == query or self._lexical.named(query) else plain
 
     def _seen(self, query: str) -> "tuple[_Look, Signals]":
-        """A look at every row; where that does not settle whether anything fits, a closer one at the best."""
+        """A look at every row; where that does not settle whether anything fits, a closer one at the best.
+
+        A request for several things is met by whoever does one of them, and judged as a whole by all. So where it is
+        still in doubt, each clause is read with its own best row, and the best judgement counts.
+        """
         look = self._look(query)
         signals = self._signals(query, look)
         if self._together is None or look.match.named or not self._calibration.unsettled(signals):
             return look, signals
         rows = _leading(look.scores, JOINT_ROWS)
-        judged = self._together(query, [self._lexical.documents.get(row) for row in rows.tolist()])
+        judged = self._read_with(query, rows)
         if judged is None:
             return look, signals
+        if np.isnan(judged).all():
+            # The best rows are in another language: what was compared are others, which say nothing of these.
+            return look, self._signals(query, replace(look, best=None))
         look.stages["together"] = (rows, together_part(judged, self._weights, len(clauses(query))))
         look.scores[rows] += look.stages["together"][1]
-        return look, replace(signals, together=float(np.nanmax(judged)))
+        seen = replace(signals, together=float(np.nanmax(judged)))
+        if self._calibration.doubts(seen):
+            odds = [judged, *(odd for part in clauses(query) if (odd := self._clause_judged(part)) is not None)]
+            seen = replace(signals, together=float(np.nanmax(np.concatenate(odds))))
+        return look, seen
+
+    def _read_with(self, text: str, rows: Places) -> Floats | None:
+        """How well some rows do what is asked, each read together with it: NaN for one that is not in English."""
+        documents = [self._lexical.documents.get(row) for row in rows.tolist()]
+        return None if self._together is None else self._together(text, documents)
+
+    def _clause_judged(self, part: str) -> Floats | None:
+        """How well the best row for a clause does what it asks; nothing if no row was compared with it."""
+        look = self._look(part)
+        return None if look.best is None else self._read_with(part, _leading(look.scores, 1))
 
     def _match(self, query: str) -> Match:
         return self._lexical.match(query, self._english(query) if self._english is not None else ())

@@ -159,13 +159,13 @@ class StaticModel:
     def together(self, query: str, documents: Sequence[Document]) -> Floats | None:
         """How well some documents do what is asked, each read together with the query (`joint`).
 
-        NaN for a document that is not in English; nothing if none is, or if that cannot be said.
+        NaN for a document that is not in English; nothing if there is no joint reader.
         """
-        texts = [tool_text(document) for document in documents]
-        english = np.array([_is_readable(text, self.vocabulary) for text in texts], dtype=bool)
-        joint = self._joint_reader() if english.any() else None
+        joint = self._joint_reader()
         if joint is None:
             return None
+        texts = [tool_text(document) for document in documents]
+        english = np.array([_is_readable(text, self.vocabulary) for text in texts], dtype=bool)
         judged = np.full(len(texts), np.nan, dtype=np.float32)
         read = [text for text, is_english in zip(texts, english.tolist(), strict=True) if is_english]
         judged[english] = joint.judged(query[:QUERY_MAX_CHARS], read)
