@@ -50,13 +50,15 @@ RELATIVE = 0.6
 CAUTION, CAUTION_TOGETHER = 5.0, 1.0
 """What an answerable query counts against an absent one when a line is fitted; with what was read together."""
 EMPTIED = (0.005, 0.0075, 0.01, 0.0125, 0.015, 0.02)
-DOUBTS = (-1.3, -1.0, -0.7, -0.4)
+DOUBTS = (-0.2, 0.2, 0.6, 1.0)
 """Levels of doubt to look at: answers below are marked, or emptied."""
 ALL = replace(NEVER, hopeless=-math.inf, clear=math.inf, sure_words=math.inf, doubt=math.inf)
 """Reads the best tools together with every query that is read at all, and with each of its clauses."""
 SIGNALS = tuple(field.name for field in fields(Signals))
 FITS = ("nearest", "elsewhere", "both", "length", "length_nearest", "length_elsewhere", "compared", "size", "offset")
-TOGETHER = (*(name for name in FITS if name != "compared"), "together")
+TOGETHER = (*(name for name in FITS if name not in ("compared", "both")), "together")
+BAND = (-4.0, 3.0)
+"""Values of the first line between which the one with what was read together is fitted: it decides near the middle."""
 FIRST = ("nearest", "elsewhere", "words", "lead", "offset")
 VERDICTS = Path(__file__).parent / "absent.tsv"
 PERHAPS = 1
@@ -246,12 +248,18 @@ def logistic(rows: Floats, right: Floats, weights: Floats, *, ridge: float = 1e-
     return line
 
 
-def fitted(table: Table, among: Mask, names: tuple[str, ...]) -> Floats:
-    """The line over these signals; the one with `together` from what was read together alone."""
-    together = "together" in names
-    among = among & table.read if together else among
+def fitted(table: Table, among: Mask, names: tuple[str, ...], caution: float = CAUTION) -> Floats:
+    """The line over these signals."""
     rows, answerable = table.rows(names)[among], (table.kind[among] == "answerable").astype(float)
-    return logistic(rows, answerable, table.weights(among, CAUTION_TOGETHER if together else CAUTION)[among])
+    return logistic(rows, answerable, table.weights(among, caution)[among])
+
+
+def fitted_both(table: Table, among: Mask) -> tuple[Floats, Floats]:
+    """The line without what was read together, and the one with it for what the first leaves open."""
+    apart = fitted(table, among, FITS)
+    values = table.rows(FITS) @ apart
+    open_yet = among & table.read & table.open & (values >= BAND[0]) & (values < BAND[1])
+    return apart, fitted(table, open_yet, TOGETHER, CAUTION_TOGETHER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +273,10 @@ class Judged:
     @classmethod
     def by(cls, table: Table, among: Mask) -> "Judged":
         """By lines that are fitted on some probes."""
-        apart, together = (table.rows(names) @ fitted(table, among, names) for names in (FITS, TOGETHER))
+        apart, together = (
+            table.rows(names) @ weights
+            for names, weights in zip((FITS, TOGETHER), fitted_both(table, among), strict=True)
+        )
         ships = Calibration()
         return cls(
             apart=apart,
@@ -361,7 +372,7 @@ def main(directory: Path, own: list[Path]) -> None:
         "first_right",
         line(FIRST, logistic(table.rows(FIRST), table.right.astype(float), (table.kind != "met").astype(float))),
     )
-    fits, together = (line(names, fitted(table, everything, names)) for names in (FITS, TOGETHER))
+    fits, together = map(line, (FITS, TOGETHER), fitted_both(table, everything))
     print("fits", fits)
     print("fits_together", together)
     told = own_corpus(own[0], own[1], model) if own else no_corpus

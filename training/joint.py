@@ -32,9 +32,9 @@ from needs import tool_key, written_needs
 from reader import HEADS, LAYERS, WIDTH, starting_weights
 from torch import Tensor
 
-from toolcrib.limits import READER_MAX_PIECES, READER_TOOL_PIECES
+from toolcrib.limits import READER_MAX_PIECES
 from toolcrib.retrieval.base import PlainDocument
-from toolcrib.retrieval.semantic import StaticModel, tool_text
+from toolcrib.retrieval.semantic import StaticModel, joint_text
 from toolcrib.retrieval.wordpiece import WordPieces
 
 _SHARES = {"search": 5.0, "plain": 5.0, "request": 6.0, "story": 3.0, "miss": 2.5, "pair": 3.0, "asked": 8.0, "broad": 4.0}
@@ -180,7 +180,7 @@ class Lessons:
             )
             for place, tool in enumerate(tools)
         ]  # fmt: skip
-        self.offered = [pieces.numbers(tool_text(each), at_most=READER_TOOL_PIECES) for each in documents]
+        self.offered = [pieces.numbers(joint_text(each), at_most=READER_MAX_PIECES) for each in documents]
         self.asked = [pieces.numbers(text, at_most=READER_MAX_PIECES) for text, _, _ in rows]
         self.judged = sorted(judged_lists(rows, tools), key=lambda each: len(self.asked[each[0]]))
         index = model.index(documents)

@@ -248,6 +248,8 @@ READER_TOOL_PIECES = 32
 """Word pieces of a tool that are read as a sentence; with half as many again the ranking is the same."""
 READER_TOOL_CHARS = 200
 """Characters of a description that can hold as many."""
+JOINT_TOOL_CHARS = 300
+"""The same for a tool that is read together with a query, which is read as far as a query is: `READER_MAX_PIECES`."""
 JOINT_ROWS = 3
 """Best documents that are read together with a query that is in doubt: three to six milliseconds each. With two
 abstention finds less, with five no more."""

@@ -94,7 +94,7 @@ def test_search_finds_and_explains(tools: Path) -> None:
 
 @pytest.mark.requirement("X2")
 def test_search_says_when_perhaps_nothing_of_what_it_shows_fits(tools: Path) -> None:
-    query = "lock the windows"
+    query = "wash the windows"
     assert "Perhaps none of these fits" in toolcrib("search", query, "--tools", tools).stdout
     assert json.loads(toolcrib("search", query, "--tools", tools, "--json").stdout)["doubtful"] is True
     clear = toolcrib("search", "open the window", "--tools", tools, "--json")

@@ -18,7 +18,7 @@ from toolcrib.retrieval.confidence import Calibration
 from toolcrib.retrieval.fusion import FusionWeights, together_part
 from toolcrib.retrieval.hybrid import HybridIndex, HybridRetriever
 from toolcrib.retrieval.joint import JointReader
-from toolcrib.retrieval.semantic import StaticModel, tool_text
+from toolcrib.retrieval.semantic import StaticModel, joint_text
 from toolcrib.retrieval.vectors import MODEL_DIRECTORY
 
 MODEL = StaticModel.load()
@@ -50,7 +50,7 @@ def indexed(
 
 
 def best(query: str, tools: list[PlainDocument]) -> str:
-    return tools[int(JOINT.judged(query, list(map(tool_text, tools))).argmax())].key
+    return tools[int(JOINT.judged(query, list(map(joint_text, tools))).argmax())].key
 
 
 @pytest.mark.requirement("X1")
@@ -68,7 +68,7 @@ def test_the_tool_that_does_it_is_judged_the_most_likely(query: str, right: str)
 
 
 def test_a_judgement_depends_on_the_query_and_the_tool_alone():
-    texts = list(map(tool_text, TOOLS))
+    texts = list(map(joint_text, TOOLS))
     together = JOINT.judged("remove a songs list", texts)
     assert [float(JOINT.judged("remove a songs list", [text])[0]) for text in texts] == together.tolist()
     assert JOINT.judged("remove a songs list", texts[::-1]).tolist() == together[::-1].tolist()

@@ -94,8 +94,8 @@ class Calibration:
     )  # fmt: skip
     """The greater, the more likely that something fits."""
     fits_together: Line = Line(
-        nearest=4.05, elsewhere=-12.85, words=0.0, lead=0.0, offset=7.0,
-        both=8.81, length=-1.44, length_nearest=3.87, length_elsewhere=-0.84, size=-0.62, together=0.67,
+        nearest=12.6, elsewhere=-11.99, words=0.0, lead=0.0, offset=7.0,
+        length=-2.14, length_nearest=4.4, length_elsewhere=-0.89, size=-0.66, together=0.67,
     )  # fmt: skip
     """The same where the best tools were read together with the query."""
     hopeless: float = -2.6
@@ -107,9 +107,9 @@ class Calibration:
         both=7.8, length=-1.55, length_nearest=5.2, length_elsewhere=-1.8,
     )  # fmt: skip
     """The same where no tool was compared with the query."""
-    floor: float = -1.9
+    floor: float = -0.8
     """Below this value of `fits_together` the search abstains."""
-    steep: float = 1.8
+    steep: float = 2.2
     """How much lower that floor is for each unit of length that a query says less than `short`."""
     floor_apart: float = -0.7
     """Below this value of `fits` the search abstains if nothing can be read together."""
@@ -122,7 +122,7 @@ class Calibration:
     """The level of doubt where no tool was compared with the query."""
     doubt_apart: float = 0.9
     """The level of doubt if nothing can be read together."""
-    doubt: float = -0.7
+    doubt: float = 0.2
     """Below this value it is likely that nothing fits, and not sure enough to hold the hits back."""
     short: float = math.log1p(6.5)
     """Length below which a query says little: six words without the grammatical ones."""

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from toolcrib.errors import ModelUnavailable
-from toolcrib.limits import READER_MAX_PIECES, READER_TOOL_PIECES
+from toolcrib.limits import READER_MAX_PIECES
 from toolcrib.retrieval.attention import HEADS, WIDTH, Arrays, Layer, Norm, Text
 from toolcrib.retrieval.sentences import SentenceReader
 from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Floats, read_arrays, unit
@@ -92,11 +92,10 @@ class JointReader:
             raise ModelUnavailable(f"{_FILE} is damaged: {error}") from error
 
     def judged(self, query: str, tools: Sequence[str]) -> Floats:
-        """The log odds that each of some tools, given as they are read (`tool_text`), does what is asked."""
+        """The log odds that each of some tools, given as they are read (`joint_text`), does what is asked."""
         if not tools:
             return np.empty(0, dtype=np.float32)
-        begun = [self.reader.begun(query, at_most=READER_MAX_PIECES)]
-        begun += [self.reader.begun(tool, at_most=READER_TOOL_PIECES) for tool in tools]
+        begun = [self.reader.begun(text, at_most=READER_MAX_PIECES) for text in (query, *tools)]
         asked, *offered = _parted(self._read(begun, self.layers[:_APART]), begun)
         here = len(asked)
         pairs = [np.concatenate((asked, each + self.side)) for each in offered]

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from toolcrib.errors import ModelUnavailable
 from toolcrib.limits import (
+    JOINT_TOOL_CHARS,
     QUERY_MAX_CHARS,
     READER_AT_ONCE,
     READER_TOOL_CHARS,
@@ -164,7 +165,7 @@ class StaticModel:
         joint = self._joint_reader()
         if joint is None:
             return None
-        texts = [tool_text(document) for document in documents]
+        texts = [joint_text(document) for document in documents]
         english = np.array([_is_readable(text, self.vocabulary) for text in texts], dtype=bool)
         judged = np.full(len(texts), np.nan, dtype=np.float32)
         read = [text for text, is_english in zip(texts, english.tolist(), strict=True) if is_english]
@@ -420,7 +421,16 @@ class _ToolReader:
 
 def tool_text(document: Document) -> str:
     """What of a tool is read as a sentence: its name in words, and how its description begins."""
-    return f"{in_words(document.leaf)}: {document.description[:READER_TOOL_CHARS]}"
+    return _begun(document, READER_TOOL_CHARS)
+
+
+def joint_text(document: Document) -> str:
+    """What of a tool is read together with a query."""
+    return _begun(document, JOINT_TOOL_CHARS)
+
+
+def _begun(document: Document, chars: int) -> str:
+    return f"{in_words(document.leaf)}: {document.description[:chars]}"
 
 
 def _is_readable(text: str, vocabulary: Vocabulary) -> bool:
