@@ -253,6 +253,9 @@ JOINT_TOOL_CHARS = 300
 JOINT_ROWS = 3
 """Best documents that are read together with a query that is in doubt: three to six milliseconds each. With two
 abstention finds less, with five no more."""
+JOINT_CLAUSES = 4
+"""Clauses of a query in doubt that are looked up and read with their best document: some seven milliseconds each. With
+eight abstention finds no more."""
 JOINT_MOST_DOCUMENTS = 5_000
 """Documents up to which that is done: in larger catalogs little is absent, and a search takes longer as it is."""
 READER_WORDS_CACHED = 50_000

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tests.retrieval.documents import document
 
 from toolcrib.errors import ModelUnavailable
+from toolcrib.limits import JOINT_CLAUSES
 from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.confidence import Calibration
 from toolcrib.retrieval.fusion import FusionWeights, together_part
@@ -178,6 +179,20 @@ def test_a_request_for_several_things_that_is_in_doubt_is_as_good_as_its_best_cl
         "get rid of my road trip songs list | delete_playlist",
     ]
     assert read == (clauses if doubt > 0 else [])
+
+
+@pytest.mark.requirement("X2")
+def test_of_many_clauses_only_the_first_few_are_read(monkeypatch: pytest.MonkeyPatch):
+    read: set[str] = set()
+
+    def together(_: StaticModel, text: str, tools: Sequence[PlainDocument]) -> NDArray[np.float32]:
+        read.add(text)
+        return np.full(len(tools), -3.0, dtype=np.float32)
+
+    monkeypatch.setattr(StaticModel, "together", together)
+    clauses = [f"Delete the playlist of day {number}." for number in range(1, 8)]
+    indexed(replace(ALWAYS, doubt=math.inf)).signals(" ".join(clauses))
+    assert read == {" ".join(clauses), *clauses[:JOINT_CLAUSES]}
 
 
 def test_of_several_needs_a_judgement_counts_less():

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from toolcrib.errors import ModelUnavailable
 from toolcrib.limits import (
     COMPARED_ROWS,
+    JOINT_CLAUSES,
     JOINT_MOST_DOCUMENTS,
     JOINT_ROWS,
     NEAREST_NAMES,
@@ -262,7 +263,8 @@ class HybridIndex:
         look.scores[rows] += look.stages["together"][1]
         seen = replace(signals, together=float(np.nanmax(judged)))
         if self._calibration.doubts(seen):
-            odds = [judged, *(odd for part in clauses(query) if (odd := self._clause_judged(part)) is not None)]
+            parts = map(self._clause_judged, clauses(query)[:JOINT_CLAUSES])
+            odds = [judged, *(part for part in parts if part is not None)]
             seen = replace(signals, together=float(np.nanmax(np.concatenate(odds))))
         return look, seen
 
