@@ -63,7 +63,7 @@ def test_no_category_falls_below_its_floor(retrieval: Any) -> None:
         assert summary["recall@5"] >= 0.935
         assert summary["mrr"] >= 0.85
         # What is emptied in vain may be 2 %, no more, and is spent on telling what nobody has.
-        assert summary["abstention"]["correct"] >= 50
+        assert summary["abstention"]["correct"] >= 52
         assert summary["abstention"]["answerable_emptied"] <= 0.02 * 726
         doubtful = summary["abstention"]["doubtful"]
         assert summary["abstention"]["correct"] + doubtful["absent"] >= 0.75 * 79
