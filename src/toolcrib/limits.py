@@ -251,7 +251,7 @@ READER_TOOL_CHARS = 200
 JOINT_TOOL_CHARS = 300
 """The same for a tool that is read together with a query, which is read as far as a query is: `READER_MAX_PIECES`."""
 JOINT_ROWS = 3
-"""Best documents that are read together with a query that is in doubt: three to six milliseconds each. With two
+"""Best documents that are read together with a query that is in doubt: some six milliseconds each. With two
 abstention finds less, with five no more."""
 JOINT_CLAUSES = 4
 """Clauses of a query in doubt that are looked up and read with their best document: some seven milliseconds each. With

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bench.calibration import Judged, Set, Table, describe, probes, read_verdicts, verdict_key
+from bench.calibration import FITS, Judged, Set, Table, describe, fitted_both, probes, read_verdicts, verdict_key
 
 from bench import calibration
 from toolcrib.evals.corpus import Query
@@ -88,6 +88,28 @@ def test_what_was_not_read_together_is_decided_by_the_first_line(model: StaticMo
     doubtful = replace_values(judged, 0.0, unsettled=True)
     assert not doubtful.emptied(table, (-1.0, 9.0)).any()
     assert doubtful.emptied(table, (9.0, -9.0)).tolist() == table.open.tolist()
+
+
+@pytest.mark.requirement("X2")
+def test_the_second_line_is_fitted_on_what_the_first_leaves_open_alone(
+    model: StaticModel, monkeypatch: pytest.MonkeyPatch
+):
+    found = [
+        replace(probe, signals=replace(probe.signals, words=0.0, nearest=nearest, together=nearest - 1.0))
+        for probe in probes(two_sets(model), model)
+        for nearest in (0.2, 0.5, 0.8)
+    ]
+    everything = np.ones(len(found), dtype=bool)
+    apart, before = fitted_both(Table(found), everything)
+    values = Table(found).rows(FITS) @ apart
+    clearest, next_to = np.argsort(values)[::-1][:2]
+    monkeypatch.setattr(calibration, "BAND", (-np.inf, float(values[clearest])))
+    _, without = fitted_both(Table(found), everything)
+    assert without.tolist() != before.tolist()
+    for row, same in ((clearest, True), (next_to, False)):
+        signals = replace(found[row].signals, together=4.0)
+        changed = [replace(probe, signals=signals) if at == row else probe for at, probe in enumerate(found)]
+        assert (fitted_both(Table(changed), everything)[1].tolist() == without.tolist()) is same
 
 
 def replace_values(judged: Judged, value: float, *, unsettled: bool) -> Judged:

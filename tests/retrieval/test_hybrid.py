@@ -99,6 +99,7 @@ def test_hits_that_perhaps_do_not_fit_are_shown_as_doubtful_and_clear_ones_are_n
     index = retriever.index(TOOLS)
     for doubtful, query in (
         (True, "read the messages of a channel"),
+        (True, "refund a customer"),
         (False, "send a message to a channel"),
         (False, "send_message"),
     ):

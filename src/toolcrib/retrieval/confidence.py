@@ -114,6 +114,7 @@ class Calibration:
     floor_apart: float = -0.7
     """Below this value of `fits` the search abstains if nothing can be read together."""
     steep_apart: float = 0.9
+    """The same for that floor."""
     floor_by_words: float = -0.9
     """The floor for a query that met tools by its words alone, which is less sure; no set to choose on has such."""
     floor_uncompared: float = -0.3
