@@ -12,8 +12,13 @@ Of the lists without the right tool every fifth has another that does it. So 63,
 were chosen for being hard, and so a tool that looks right is wrong in most of them: unless as many are shown that have one,
 the reader doubts whatever is short and plain ("switch the lamp off", `turn_off_light`).
 
-Reads the tools, the pairs, what was written for this project (`needs.tsv.gz`, `abilities.tsv.gz`, `asked.tsv.gz`) and
-model.safetensors of all-MiniLM-L6-v2. Writes the weights as they are; `joint_export.py` makes the file that ships.
+Then come invented servers (`servers.txt.gz`): some tools each, requests that one of them meets in other words, and requests
+that look as if they belonged there and are met by none, with a tool that would meet each. Both were written along with the
+tools, so that "none" is known and need not be judged.
+
+Reads the tools, the pairs, what was written for this project (`needs.tsv.gz`, `abilities.tsv.gz`, `asked.tsv.gz`,
+`servers.txt.gz`) and model.safetensors of all-MiniLM-L6-v2. Writes the weights as they are; `joint_export.py` makes the file
+that ships.
 """
 
 import argparse
@@ -30,6 +35,7 @@ import torch
 import torch.nn.functional as functional
 from needs import tool_key, written_needs
 from reader import HEADS, LAYERS, WIDTH, starting_weights
+from servers import invented_servers
 from torch import Tensor
 
 from toolcrib.limits import READER_MAX_PIECES
@@ -47,6 +53,8 @@ _ABSENT, _ABSENT_UNJUDGED = 0.15, 0.38
 """How many of the lists that are made are without the right tool, beside judged ones and without these."""
 _MET = 0.42
 """How many of the judged lists in a step have a tool that does it."""
+_ELSEWHERE = 0.3
+"""How many requests to invented servers are shown with the tools of other servers, too."""
 _EACH = 0.4
 """What the verdict on each tool counts beside the choice of one or none, which counts twice as much."""
 _SAME, _ALIKE = 0.7, 0.82
@@ -66,6 +74,7 @@ class Layer(torch.nn.Module):
         self.widens, self.narrows = torch.nn.Linear(WIDTH, 4 * WIDTH), torch.nn.Linear(4 * WIDTH, WIDTH)
         self.after_looking = torch.nn.LayerNorm(WIDTH, eps=1e-12)
         self.after_thinking = torch.nn.LayerNorm(WIDTH, eps=1e-12)
+        self.left_out = torch.nn.Dropout(0.0)
         self.across = torch.nn.Parameter(torch.full((HEADS,), -2.5))
 
     def forward(self, states: Tensor, mask: Tensor, differ: Tensor | None) -> Tensor:
@@ -74,9 +83,10 @@ class Layer(torch.nn.Module):
         asks, offers, holds = self.looks(states).view(count, longest, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
         bias = mask if differ is None else mask + differ * self.across[None, :, None, None]
         pull = (asks @ offers.transpose(-1, -2)).float() * (WIDTH // HEADS) ** -0.5 + bias
-        looked = pull.softmax(-1).bfloat16() @ holds
-        states = self.after_looking(states + self.seen(looked.transpose(1, 2).reshape(count, longest, WIDTH)))
-        return self.after_thinking(states + self.narrows(functional.silu(1.702 * self.widens(states)) / 1.702))
+        looked = self.seen((pull.softmax(-1).bfloat16() @ holds).transpose(1, 2).reshape(count, longest, WIDTH))
+        states = self.after_looking(states + (looked if differ is None else self.left_out(looked)))
+        thought = self.narrows(functional.silu(1.702 * self.widens(states)) / 1.702)
+        return self.after_thinking(states + (thought if differ is None else self.left_out(thought)))
 
 
 class Joint(torch.nn.Module):
@@ -163,6 +173,9 @@ class Lessons:
         tools = [json.loads(line) for line in catalogue.read_text("utf-8").splitlines()]
         rows = written_needs(tools)
         rows += asked_for(tools)
+        requests = invented_requests(tools)
+        first = len(rows)
+        rows += [(text, right[0], "invented") for text, _, right in requests]
         rows += paired([json.loads(line) for line in pairs.read_text("utf-8").splitlines()], tools, random.Random(3))
         self.right = np.array([place for _, place, _ in rows])
         kinds = np.array([kind for _, _, kind in rows])
@@ -183,24 +196,51 @@ class Lessons:
         self.offered = [pieces.numbers(joint_text(each), at_most=READER_MAX_PIECES) for each in documents]
         self.asked = [pieces.numbers(text, at_most=READER_MAX_PIECES) for text, _, _ in rows]
         self.judged = sorted(judged_lists(rows, tools), key=lambda each: len(self.asked[each[0]]))
+        lists = [(at, offered, right) for at, (_, offered, right) in enumerate(requests, first)]
+        self.servers = list({offered[0]: offered for _, offered, _ in requests}.values())
+        self.invented = sorted(lists, key=lambda each: len(self.asked[each[0]]))
         index = model.index(documents)
         assert model.readings is not None
         model.readings.wait(float("inf"))
         self.near = functional.normalize(torch.tensor(index.codes.astype(np.float32)), dim=1).numpy()
-        queries = torch.tensor(np.stack([model.point(text) for text, _, _ in rows]))
+        self.points = np.stack([model.point(text) for text, _, _ in rows])
+        queries = torch.tensor(self.points)
         tools_near = torch.tensor(self.near)
         self.nearest = torch.cat(
             [(some @ tools_near.T).topk(_NEAREST, dim=1).indices for some in queries.split(1_000)]
         ).numpy()
 
-    def drawn(self, size: int, judged: bool) -> tuple[list[Pair], Tensor]:
+    def drawn(self, size: int, kind: str) -> tuple[list[Pair], Tensor]:
         """Pairs of texts of like length with their tools, list by list, and what is right of each: tools, or "none"."""
-        lists = self._judged(size) if judged else self._made(size)
+        lists = {"invented": self._invented, "judged": self._judged, "made": self._made}[kind](size)
         pairs = [(self.asked[at], self.offered[tool]) for at, tools, _ in lists for tool in tools]
         right = torch.zeros((len(lists), _LISTED + 1), dtype=torch.bool)
         for row, (_, _, places) in enumerate(lists):
             right[row, places or [_LISTED]] = True
         return pairs, right
+
+    def _invented(self, size: int) -> list[List]:
+        start = self.draw.randrange(max(1, len(self.invented) - 6 * size))
+        some = self.invented[start : start + 6 * size]
+        return [(each[0], *self.offering(*each)) for each in self.draw.sample(some, min(size, len(some)))]
+
+    def offering(self, at: int, offered: list[int], right: list[int]) -> tuple[list[int], list[int]]:
+        """Three tools of a server, half of the time with one that does what is asked of it, and which of them are right.
+
+        Every request is shown with a right tool as often as without. If some had none ever, their very manner would tell:
+        a first run learned from it that whatever is short and plain is not met.
+        """
+        if self.chance.random() < _ELSEWHERE:
+            offered = [*self.draw.sample(self.servers, 1)[0], *self.draw.sample(self.servers, 1)[0], *offered]
+        others = np.array([tool for tool in offered if tool not in right])
+        others = others[(self.near[others] @ self.near[right].T).max(axis=1) < _ALIKE]
+        near = others[np.argsort(-(self.near[others] @ self.points[at]))].tolist()
+        if self.chance.random() < 0.25:
+            near = self.draw.sample(near[:8], len(near[:8]))
+        met = self.chance.random() < 0.5
+        tools = self._filled([*([self.draw.choice(right)] if met else []), *near][:_LISTED], right[0])
+        self.draw.shuffle(tools)
+        return tools, [place for place, tool in enumerate(tools) if met and tool in right]
 
     def _judged(self, size: int) -> list[List]:
         start = self.draw.randrange(max(1, len(self.judged) - 8 * size))
@@ -266,6 +306,19 @@ def asked_for(tools: list[dict[str, object]]) -> list[tuple[str, int, str]]:
     ]
 
 
+def invented_requests(tools: list[dict[str, object]]) -> list[tuple[str, list[int], list[int]]]:
+    """Requests to invented servers, the places of their tools, which are added to the others, and which are right."""
+    requests: list[tuple[str, list[int], list[int]]] = []
+    for server in invented_servers():
+        places = list(range(len(tools), len(tools) + len(server.tools)))
+        tools.extend(
+            {"name": name, "server": f"invented {server.name}", "description": description, "params": []}
+            for name, description in server.tools
+        )
+        requests += [(text, places, [places[place] for place in right]) for text, right in server.requests if right]
+    return requests
+
+
 def judged_lists(rows: list[tuple[str, int, str]], tools: list[dict[str, object]]) -> list[List]:
     """Lists of three tools that were read with a text, and which of them do what it asks."""
     texts = {hashlib.sha256(text.encode()).hexdigest()[:12]: at for at, (text, _, _) in enumerate(rows)}
@@ -297,6 +350,16 @@ def paired(
     return rows
 
 
+def loss(odds: Tensor, right: Tensor, *, each_known: bool) -> Tensor:
+    """How far the judgements of lists are from what is right, and each of them, where the verdict on each is known."""
+    chances = torch.cat([odds, torch.zeros(len(odds), 1)], 1).log_softmax(1)
+    total = -0.95 * chances.masked_fill(~right, -1e9).logsumexp(1).mean() - 0.05 * chances.mean()
+    if not each_known:
+        return total
+    each = functional.binary_cross_entropy_with_logits(odds, 0.03 + 0.94 * right[:, :_LISTED].float())
+    return 2 * _EACH * total + _EACH * each
+
+
 def main() -> None:
     """Trains, and writes the mean of the last weights."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -308,6 +371,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=70.0)
     parser.add_argument("--rate", type=float, default=1.5e-4)
     parser.add_argument("--judged", type=float, default=0.0, help="share of the steps with lists that were judged")
+    parser.add_argument("--invented", type=float, default=0.0, help="share of the steps with requests to invented servers")
+    parser.add_argument("--left-out", type=float, default=0.0, help="share of what a layer adds that is left out at random")
     parser.add_argument("--batch", type=int, default=43, help="lists in a step")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
@@ -320,6 +385,8 @@ def main() -> None:
     if options.resume is not None:
         with np.load(options.resume) as archive:
             student.load_state_dict({name: torch.tensor(archive[name]) for name in archive.files})
+    for layer in student.layers:
+        layer.left_out.p = options.left_out  # type: ignore[union-attr]
     old, new = student.parts()
     optimizer = torch.optim.AdamW([{"params": old}, {"params": new}], lr=options.rate, weight_decay=0.01, betas=(0.9, 0.98))
     average = {name: value.clone() for name, value in student.state_dict().items()}
@@ -328,14 +395,10 @@ def main() -> None:
         rate = options.rate * min(1.0, (step + 1) / 100) * max(0.02, min(1.0, (1 - done) / 0.65))
         for group, times in zip(optimizer.param_groups, (1, 8 if options.resume is None else 4), strict=True):
             group["lr"] = rate * times
-        judged = bool(lessons.judged) and lessons.draw.random() < options.judged
-        pairs, right = lessons.drawn(options.batch, judged)
-        odds = student(*padded(pairs)).view(-1, _LISTED)
-        chances = torch.cat([odds, torch.zeros(len(odds), 1)], 1).log_softmax(1)
-        total = -0.95 * chances.masked_fill(~right, -1e9).logsumexp(1).mean() - 0.05 * chances.mean()
-        if judged:
-            each = functional.binary_cross_entropy_with_logits(odds, 0.03 + 0.94 * right[:, :_LISTED].float())
-            total = 2 * _EACH * total + _EACH * each
+        shares = (options.invented, options.judged, 1 - options.invented - options.judged)
+        (kind,) = lessons.draw.choices(("invented", "judged", "made"), shares)
+        pairs, right = lessons.drawn(options.batch, kind)
+        total = loss(student(*padded(pairs)).view(-1, _LISTED), right, each_known=kind != "made")
         optimizer.zero_grad()
         total.backward()
         torch.nn.utils.clip_grad_norm_([*old, *new], 1.0)
