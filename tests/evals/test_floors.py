@@ -1,7 +1,6 @@
 """Floors of retrieval on the project's own corpus: a change that loses ground here has to say why.
 
-Floors lie a little below what was measured when they were set. One promise is not kept yet and has a floor all the
-same, so that it can only get better: abilities that nobody has.
+Floors lie a little below what was measured when they were set.
 """
 
 import os
@@ -27,7 +26,7 @@ FLOORS: dict[str, dict[str, dict[str, float]]] = {
         "confusable": {"recall@5": 1.0, "recall@1": 0.96},
         "multi_need": {"recall@5": 0.99},
         "multilingual": {"recall@5": 0.96},
-        "typo": {"recall@5": 0.95},
+        "typo": {"recall@5": 0.92},
         "ambiguous": {"recall@5": 0.90, "mrr": 0.93},
         "semantic": {"recall@5": 0.90, "mrr": 0.75},
         "oblique": {"recall@5": 0.89, "mrr": 0.77},
@@ -61,9 +60,9 @@ def test_no_category_falls_below_its_floor(retrieval: Any) -> None:
             assert summary["by_category"][category][measure] >= floor, f"{category} {measure}"
     if retrieval == "hybrid":
         assert summary["recall@5"] >= 0.935
-        assert summary["mrr"] >= 0.85
+        assert summary["mrr"] >= 0.86
         # What is emptied in vain may be 2 %, no more, and is spent on telling what nobody has.
-        assert summary["abstention"]["correct"] >= 52
+        assert summary["abstention"]["correct"] >= 0.8 * 79
         assert summary["abstention"]["answerable_emptied"] <= 0.02 * 726
         doubtful = summary["abstention"]["doubtful"]
         assert summary["abstention"]["correct"] + doubtful["absent"] >= 0.75 * 79

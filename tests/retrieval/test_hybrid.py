@@ -99,13 +99,20 @@ def test_hits_that_perhaps_do_not_fit_are_shown_as_doubtful_and_clear_ones_are_n
     index = retriever.index(TOOLS)
     for doubtful, query in (
         (True, "read the messages of a channel"),
-        (True, "refund a customer"),
         (False, "send a message to a channel"),
         (False, "send_message"),
     ):
         ranking = index.search(query, limit=3)
         assert ranking.hits
         assert ranking.doubtful is doubtful, query
+
+
+@pytest.mark.requirement("X2")
+@pytest.mark.parametrize("query", ["refund a customer", "archive a channel", "copy a file", "send a fax"])
+def test_what_only_looks_as_if_a_tool_did_it_is_answered_with_nothing(retriever: HybridRetriever, query: str):
+    ranking = retriever.index(TOOLS).search(query, limit=3)
+    assert ranking.abstained
+    assert ranking.hits == ()
 
 
 @pytest.mark.requirement("X2")

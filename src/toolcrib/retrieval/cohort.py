@@ -23,7 +23,8 @@ from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Floats
 logger = logging.getLogger("toolcrib")
 
 _FILE = "cohort.npz"
-_NEAREST = 10
+_NEAREST, _NEAREST_CENTRES = 3, 10
+"""How many of the nearest count: the single nearest of many is near by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +45,11 @@ class Cohort:
         return None if read is None or words is None else cls(model=model, read=read, words=words)
 
     def nearness(self, query: str, *, by_words: bool) -> float:
-        """How near the query is to the ability at large that is nearest to it; by words, to the few nearest centres."""
+        """How near the query is to the few abilities at large that are nearest to it; by words, to the few centres."""
         vector = self.model.point(query)
-        return nearness_to(self.words, vector) if by_words else float(self.read.near(vector).max(initial=0.0))
+        if by_words:
+            return nearness_to(self.words, vector, _NEAREST_CENTRES)
+        return nearness_to(self.read, vector, _NEAREST)
 
 
 def read_vectors(path: Path, mark: str, dimensions: int, *, name: str) -> CodedVectors | None:
@@ -63,8 +66,8 @@ def read_vectors(path: Path, mark: str, dimensions: int, *, name: str) -> CodedV
     return CodedVectors.of(np.ascontiguousarray(codes))
 
 
-def nearness_to(centres: CodedVectors, vector: Floats) -> float:
-    """How near a vector is to the few centres that are nearest to it."""
-    scores = centres.near(vector)
-    few = min(_NEAREST, len(scores))
+def nearness_to(others: CodedVectors, vector: Floats, count: int) -> float:
+    """How near a vector is to those few of others that are nearest to it."""
+    scores = others.near(vector)
+    few = min(count, len(scores))
     return float(np.partition(scores, len(scores) - few)[len(scores) - few :].mean()) if few else 0.0

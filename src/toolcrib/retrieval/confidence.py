@@ -86,16 +86,16 @@ class Line:
 class Calibration:
     """How signals become decisions."""
 
-    first_right: Line = Line(nearest=10.06, elsewhere=-8.31, words=0.97, lead=5.4, offset=-2.62)
+    first_right: Line = Line(nearest=10.1, elsewhere=-9.9, words=0.83, lead=5.22, offset=-1.84)
     """Log odds that the first hit is right."""
     fits: Line = Line(
-        nearest=7.56, elsewhere=-10.9, words=0.0, lead=0.0, offset=5.47,
-        both=5.9, length=-1.36, length_nearest=4.82, length_elsewhere=-1.69, compared=0.22, size=-0.5,
+        nearest=6.06, elsewhere=-10.55, words=0.0, lead=0.0, offset=6.71,
+        both=4.05, length=-1.29, length_nearest=6.25, length_elsewhere=-3.36, compared=0.24, size=-0.51,
     )  # fmt: skip
     """The greater, the more likely that something fits."""
     fits_together: Line = Line(
-        nearest=12.6, elsewhere=-11.99, words=0.0, lead=0.0, offset=7.0,
-        length=-2.14, length_nearest=4.4, length_elsewhere=-0.89, size=-0.66, together=0.67,
+        nearest=5.92, elsewhere=-13.71, words=0.0, lead=0.0, offset=10.3,
+        length=-2.64, length_nearest=6.66, length_elsewhere=-1.99, size=-0.6, together=0.8,
     )  # fmt: skip
     """The same where the best tools were read together with the query."""
     hopeless: float = -2.6
@@ -107,11 +107,11 @@ class Calibration:
         both=7.8, length=-1.55, length_nearest=5.2, length_elsewhere=-1.8,
     )  # fmt: skip
     """The same where no tool was compared with the query."""
-    floor: float = -0.8
+    floor: float = -0.64
     """Below this value of `fits_together` the search abstains."""
-    steep: float = 2.2
+    steep: float = 1.5
     """How much lower that floor is for each unit of length that a query says less than `short`."""
-    floor_apart: float = -0.7
+    floor_apart: float = -0.45
     """Below this value of `fits` the search abstains if nothing can be read together."""
     steep_apart: float = 0.9
     """The same for that floor."""
@@ -125,8 +125,8 @@ class Calibration:
     """The level of doubt if nothing can be read together."""
     doubt: float = 0.2
     """Below this value it is likely that nothing fits, and not sure enough to hold the hits back."""
-    short: float = math.log1p(6.5)
-    """Length below which a query says little: six words without the grammatical ones."""
+    short: float = math.log1p(9.5)
+    """Length below which a query says little: nine words without the grammatical ones."""
     sure_words: float = 0.5
     """Share of what the query's words are worth that one tool holds from which on something fits."""
 
