@@ -441,6 +441,38 @@ async def test_the_last_words_of_a_server_count_without_a_line_end():
     assert link.reason.endswith("; its last words: fatal: no license")
 
 
+class _Closing:
+    """A process whose input is closed already, and its own guard."""
+
+    def watch(self, group: int) -> None: ...
+
+    def forget(self, group: int) -> None: ...
+
+    def get_pid(self) -> int:
+        return 0
+
+    def get_returncode(self) -> int:
+        return 1
+
+    def get_pipe_transport(self, fd: int) -> Any:
+        return self
+
+    def is_closing(self) -> bool:
+        return True
+
+
+@pytest.mark.requirement("X17")
+async def test_a_server_that_ends_before_it_is_asked_is_heard_out():
+    closing = cast("Any", _Closing())
+    link = StdioLink("s", listener=lambda method, params: None, guard=closing, mark="m")
+    link.connection_made(closing)
+    link.send(b"{}\n")  # lost, and no reason yet
+    link.pipe_data_received(2, b"fatal: no license")
+    link.process_exited()
+    with pytest.raises(SourceUnavailable, match="exited with code 1; its last words: fatal: no license"):
+        link.send(b"{}\n")
+
+
 @pytest.mark.requirement("X17")
 async def test_the_last_words_of_a_server_do_not_tell_its_secrets(caplog: pytest.LogCaptureFixture):
     script = "import os, sys; sys.exit('invalid key ' + os.environ['API_KEY'] + ' or ' + sys.argv[2])"

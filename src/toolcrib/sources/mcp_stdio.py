@@ -156,7 +156,7 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
 
     def send(self, data: bytes, waiter: Waiter | None = None) -> None:
         """Writes one line to its input."""
-        if self._stdin is None or self._stdin.is_closing():
+        if self._stdin is None or self.closed.is_set():
             raise SourceUnavailable(self.reason or _CLOSED[0])
         if self._together is not None:
             self._together.append(data)
@@ -165,7 +165,7 @@ class StdioLink(Link, asyncio.SubprocessProtocol):
 
     def _write(self, data: bytes) -> None:
         if self._stdin is None or self._stdin.is_closing():
-            # What was to be written together is lost; whoever waits for it is told when the link is given up.
+            # It is lost; whoever waits for it is told when the link is given up, with the exit code and the last words.
             return
         self._stdin.write(data)
         if self._stdin.get_write_buffer_size() > _WRITE_HIGH_BYTES:
