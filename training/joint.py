@@ -13,8 +13,8 @@ were chosen for being hard, and so a tool that looks right is wrong in most of t
 the reader doubts whatever is short and plain ("switch the lamp off", `turn_off_light`).
 
 Then come invented servers (`servers.txt.gz`): some tools each, requests that one of them meets in other words, and requests
-that look as if they belonged there and are met by none, with a tool that would meet each. Both were written along with the
-tools, so that "none" is known and need not be judged.
+that look as if they belonged there and are met by none, with a tool that would meet each. Both kinds were written along with
+the tools, so that "none" is known and need not be judged.
 
 Reads the tools, the pairs, what was written for this project (`needs.tsv.gz`, `abilities.tsv.gz`, `asked.tsv.gz`,
 `servers.txt.gz`) and model.safetensors of all-MiniLM-L6-v2. Writes the weights as they are; `joint_export.py` makes the file
