@@ -155,6 +155,27 @@ def test_a_name_that_begins_with_a_courtesy_is_found_as_it_was_typed(model: Stat
     assert index.search("please call me", limit=2).hits[0].key == called[0].key
 
 
+@pytest.mark.parametrize(
+    ("misspelt", "meant"),
+    [
+        ("remvoe backgroud of photo", "remove background of photo"),
+        ("silense alert for an hour", "silence alert for an hour"),
+        ("Regsiter domian name", "register domain name"),
+    ],
+)
+def test_a_misspelt_query_is_answered_as_the_one_that_was_meant(retriever: HybridRetriever, misspelt: str, meant: str):
+    index = retriever.index(read_tools(CORPUS / "tools.jsonl"))
+    found, wanted = index.search(misspelt, limit=5), index.search(meant, limit=5)
+    assert found.hits and [hit.key for hit in found.hits] == [hit.key for hit in wanted.hits]
+    assert found.confidence == wanted.confidence
+
+
+def test_a_name_that_looks_misspelt_is_found_as_it_was_typed(model: StaticModel):
+    odd, plain = document("odd", leaf="serch"), document("plain", leaf="search", description="search search")
+    hits = HybridRetriever(load=lambda: model).index([odd, plain]).search("serch", limit=2).hits
+    assert hits[0].key == "odd"
+
+
 @pytest.mark.requirement("X2")
 def test_few_answerable_queries_of_the_corpus_are_emptied(retriever: HybridRetriever):
     index = retriever.index(read_tools(CORPUS / "tools.jsonl"))

@@ -249,3 +249,18 @@ def test_an_explanation_adds_up_to_the_score():
 
 def test_an_empty_index_answers_with_nothing():
     assert index().search("anything", limit=5).hits == ()
+
+
+@pytest.mark.parametrize(
+    ("query", "known", "wanted"),
+    [
+        ("Presense of mind", set[str](), "presence of mind"),
+        ("presense of mind", {"presense"}, "presense of mind"),
+        ("presenseOf presense2 my_presense", set[str](), "presenseOf presense2 my_presence"),
+        ("presence absense", set[str](), "presence absense"),
+    ],
+    ids=["a word one slip away", "a word known elsewhere", "identifiers", "a word that nothing is near"],
+)
+def test_misspelt_words_are_spelt_as_the_index_does(query: str, known: set[str], wanted: str):
+    index = LexicalRetriever().index([document("a", description="reports presence")])
+    assert index.respelt(query, known.__contains__) == wanted

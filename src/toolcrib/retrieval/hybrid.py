@@ -37,6 +37,7 @@ from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever, Match, li
 from toolcrib.retrieval.selection import Scored, best_of, best_rows, select
 from toolcrib.retrieval.semantic import Places, StaticModel
 from toolcrib.retrieval.text import runs_of
+from toolcrib.retrieval.vocabulary import Vocabulary
 
 Floats = NDArray[np.float32]
 
@@ -135,7 +136,7 @@ class HybridRetriever:
                 weights=self._weights,
                 calibration=self._calibration,
                 cohort=self._cohort,
-                english=model.vocabulary.english if isinstance(model, StaticModel) else None,
+                vocabulary=model.vocabulary if isinstance(model, StaticModel) else None,
                 together=model.together if few and isinstance(model, StaticModel) else None,
             )
 
@@ -174,10 +175,10 @@ class HybridIndex:
         "_base",
         "_calibration",
         "_cohort",
-        "_english",
         "_lexical",
         "_read",
         "_together",
+        "_vocabulary",
         "_weights",
     )
 
@@ -190,10 +191,10 @@ class HybridIndex:
         weights: FusionWeights,
         calibration: Calibration,
         cohort: Cohort | None,
-        english: Callable[[str], Sequence[str]] | None,
+        vocabulary: Vocabulary | None,
         together: Callable[[str, Sequence[Document]], Floats | None] | None,
     ) -> None:
-        self._english = english
+        self._vocabulary = vocabulary
         self._together = together
         self._cohort = cohort
         self._lexical = lexical
@@ -238,8 +239,13 @@ class HybridIndex:
         return self._seen(self._asked(query))[1]
 
     def _asked(self, query: str) -> str:
-        """The query without courtesies; as it was typed, if it names a tool so."""
+        """The query without courtesies and slips of the pen; as it was typed, if it names a tool so.
+
+        A sentence is read by the pieces of its words, and those of a misspelt one mean something else.
+        """
         plain = query if self._weights.courtesies else plainly(query)
+        if self._vocabulary is not None and not self._english(plain):
+            plain = self._lexical.respelt(plain, self._vocabulary.knows)
         return query if plain == query or self._lexical.named(query) else plain
 
     def _seen(self, query: str) -> "tuple[_Look, Signals]":
@@ -279,7 +285,10 @@ class HybridIndex:
         return None if look.best is None else self._read_with(part, _leading(look.scores, 1))
 
     def _match(self, query: str) -> Match:
-        return self._lexical.match(query, self._english(query) if self._english is not None else ())
+        return self._lexical.match(query, self._english(query))
+
+    def _english(self, query: str) -> Sequence[str]:
+        return () if self._vocabulary is None else self._vocabulary.english(query)
 
     def _look(self, query: str) -> "_Look":
         """Scores every row: words and meaning; of the best of them the clauses, too, of the best few the pieces."""

@@ -8,6 +8,7 @@ Invariant: the ranking is a pure function of the set of documents and the query;
 key. Prevents that an answer depends on what was indexed before, or on the order in which sources answered.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ from toolcrib.retrieval.text import normal_name
 NAME_RANKS = (6, 2, 4)
 """Exposed name, leaf, toolset with leaf; one more if the very spelling is the same."""
 _SUBSTRING_ANYWHERE_CHARS = 5
+_WORDS = re.compile(r"(?<![^\W_])[^\W\d_][^\W\d_A-Z]+(?![^\W_])")
+"""Words as people write them: identifiers of several parts and words with digits are not spelt anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,6 +290,15 @@ class LexicalIndex:
         """Scores every row for a query, and for words that mean the same as some of it."""
         words = self._weigher.words(" ".join((query, *also)) if also else query)
         return Match(words=words, scores=self._sums(words), named=self.named(query), translated=bool(also))
+
+    def respelt(self, query: str, known: Callable[[str], bool]) -> str:
+        """The query with misspelt words as they are spelt here; a word that is known elsewhere stays as it is."""
+
+        def meant(found: re.Match[str]) -> str:
+            word = found[0].lower()
+            return found[0] if known(word) else self._weigher.respelt(word) or found[0]
+
+        return _WORDS.sub(meant, query[:QUERY_MAX_CHARS]) + query[QUERY_MAX_CHARS:]
 
     def word_scores(self, text: str) -> Floats:
         """What the words of a text give to every row."""

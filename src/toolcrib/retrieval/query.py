@@ -165,13 +165,24 @@ class Weigher:
                 return first + second
         return ()
 
+    def respelt(self, term: str) -> str | None:
+        """The word that a misspelt one, in lower case, stands for; nothing if it is known, or no word is near."""
+        if not self._weights.misspelt or self._families.numbers(family(term)) or self._parted(term):
+            return None
+        return self._meant(term)
+
     def _misspelt(self, term: str) -> Numbers:
+        word = self._meant(term)
+        return self._forms(word, family(word), self._weights.misspelt) if word else ()
+
+    def _meant(self, term: str) -> str | None:
+        """The commonest word of this index that is one slip away."""
         if not (_MISSPELT_MIN_CHARS <= len(term) <= _MISSPELT_MAX_CHARS and term.isascii() and term.isalpha()):
-            return ()
+            return None
         vocabulary, holding = self._vocabulary, self._postings.holding
         known = [(holding(vocabulary[word]), word) for word in self._spelling.near(term)]
         count, word = max(known, default=(0, ""))
-        return self._forms(word, family(word), self._weights.misspelt) if count else ()
+        return word if count else None
 
 
 @lru_cache(TERM_MAX_CHARS)

@@ -160,6 +160,10 @@ class Vocabulary:
         words = split(text[:QUERY_MAX_CHARS])
         return sum(1 for word in words if word in self.words or word.isdigit()) / len(words) if words else 0.0
 
+    def knows(self, word: str) -> bool:
+        """Whether a word, in lower case, stands in the table or, as it is written, in the bridge."""
+        return word in self.words or bool(self._loaded_bridge().rows(word))
+
     def _words_of(self, text: str) -> Iterable[str]:
         words = split(text)
         # English alone needs no bridge, and does not wait for it.
