@@ -15,6 +15,7 @@ from toolcrib.bridge import TOOL_CALL, TOOL_DESCRIBE
 from toolcrib.cards import Card, Shelf
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import Json, JsonObject, Tool, json_chars
+from toolcrib.limits import NEAREST_NAMES
 from toolcrib.progress import Stance
 from toolcrib.retrieval.base import Hit, Ranking
 from toolcrib.retrieval.signature import compact_parameters
@@ -192,13 +193,13 @@ def _nothing(catalog: Catalog, rankings: Sequence[Ranking]) -> JsonObject:
     searched = [f"{toolset.name} ({len(toolset.tools)})" for toolset in catalog.toolsets]
     if len(searched) > _TOOLSETS_NAMED:
         searched = [*searched[:_TOOLSETS_NAMED], f"{len(searched) - _TOOLSETS_NAMED} more"]
-    nearest = list(dict.fromkeys(key for ranking in rankings for key in ranking.nearest))[:3]
-    body: JsonObject = {
-        "abstained": True,
-        "hint": "No tool of this session does this: say so, or use the tools that you have. Rephrasing will not help.",
-        "searched": searched,
-    }
-    return {**body, "nearest": nearest} if nearest else body
+    nearest = list(dict.fromkeys(key for ranking in rankings for key in ranking.nearest))[:NEAREST_NAMES]
+    hint = "No tool of this session seems to do this: say so, or use the tools that you have. Rephrasing will not help."
+    body: JsonObject = {"abstained": True, "hint": hint, "searched": searched}
+    if nearest:
+        body["hint"] = f"{hint} Only if the name of one of the nearest says that it does, {TOOL_DESCRIBE} it."
+        body["nearest"] = nearest
+    return body
 
 
 def _next_step(tool: Tool, *, firm: bool) -> str:
