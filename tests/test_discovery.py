@@ -11,6 +11,7 @@ from tests.factories import NUMBER, TEXT, Recorder, core, crib, definition, gith
 
 from toolcrib.errors import CallDirectly, ToolNotAvailable
 from toolcrib.intake.freezing import freeze_tool
+from toolcrib.limits import NEAREST_NAMES
 from toolcrib.retrieval.signature import build_signature
 
 
@@ -240,6 +241,18 @@ async def test_of_several_needs_the_doubtful_ones_are_named() -> None:
     assert body["doubtful_for"] == ["close an issue"]
     assert "hint" not in body
     assert session.search("create an issue").doubtful is False
+
+
+@pytest.mark.requirement("X2")
+async def test_an_empty_answer_names_the_nearest_and_says_when_one_of_them_is_worth_a_look() -> None:
+    session = crib(settings=settings(enabled="on", retrieval="hybrid")).session()
+    body = await ask(session, "tool_search", {"query": "tune my grand piano before the concert"})
+    assert body["abstained"]
+    assert 0 < len(body["nearest"]) <= NEAREST_NAMES
+    assert body["hint"].endswith("Only if the name of one of the nearest says that it does, tool_describe it.")
+    by_words = await ask(crib().session(), "tool_search", {"query": "zeppelin"})
+    assert "nearest" not in by_words
+    assert "tool_describe" not in by_words["hint"]
 
 
 @pytest.mark.requirement("X7")

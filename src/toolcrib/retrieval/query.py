@@ -167,9 +167,12 @@ class Weigher:
 
     def respelt(self, term: str) -> str | None:
         """The word that a misspelt one, in lower case, stands for; nothing if it is known, or no word is near."""
-        if not self._weights.misspelt or self._families.numbers(family(term)) or self._parted(term):
+        own = self._vocabulary.get(term)
+        if not self._weights.misspelt or (own is not None and self._postings.holding(own)):
             return None
-        return self._meant(term)
+        # First, since most unknown words are near to none, and that is soon told.
+        meant = self._meant(term)
+        return None if meant is None or self._forms(term, family(term), 1.0) or self._parted(term) else meant
 
     def _misspelt(self, term: str) -> Numbers:
         word = self._meant(term)
