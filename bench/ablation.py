@@ -32,12 +32,7 @@ Sets = list[tuple[str, list[PlainDocument], list[Query]]]
 Scores = tuple[float, float]
 
 
-NEVER = Calibration(
-    floor=-math.inf,
-    floor_apart=-math.inf,
-    floor_by_words=-math.inf,
-    floor_uncompared=-math.inf,
-)
+NEVER = Calibration().lowered(math.inf)
 """Never abstains."""
 
 

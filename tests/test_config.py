@@ -285,3 +285,11 @@ def test_a_file_in_the_home_of_nobody_is_said_in_words(tmp_path: Path) -> None:
 def test_without_a_configuration_file_a_feed_is_where_one_stands() -> None:
     settings = load_settings(environ={"TOOLCRIB_ACTIVITY__FILE": "feed.jsonl"}).settings
     assert settings.activity.file == "feed.jsonl"
+
+
+@pytest.mark.parametrize("key", ["semantic", "abstention"])
+def test_off_without_quotes_switches_meaning_and_abstention_off(tmp_path: Path, key: str) -> None:
+    path = write(tmp_path, f"tools: {{tool_search: {{{key}: off}}}}\n")
+    assert getattr(load_settings(path, environ={}).settings.tools.tool_search, key) == "off"
+    with pytest.raises(ConfigError, match=f"tools.tool_search.{key}"):
+        load_settings(write(tmp_path, f"tools: {{tool_search: {{{key}: on}}}}\n"), environ={})

@@ -192,6 +192,10 @@ def _parse_yaml(text: str, path: Path) -> object:
         raise ConfigError(f"{path}{place}: is no valid YAML: {getattr(error, 'problem', None) or error}.") from None
 
 
+_OFF = frozenset({"semantic", "abstention"})
+"""Settings of `tools.tool_search` that can be off and never on."""
+
+
 def _expand_shorthand(data: Mapping[str, Json]) -> JsonObject:
     """`tool_search: true` means auto, `false` off; inside it, `enabled: true` means on (as YAML reads `on`)."""
     # YAML reads `pins: off` as false.
@@ -205,7 +209,7 @@ def _expand_shorthand(data: Mapping[str, Json]) -> JsonObject:
     elif isinstance(search, Mapping):
         # YAML reads `semantic: off` as false.
         search = {
-            key: _mode(value) if key in {"enabled", "listing"} or (key == "semantic" and value is False) else value
+            key: _mode(value) if key in {"enabled", "listing"} or (key in _OFF and value is False) else value
             for key, value in search.items()
         }
     return {**data, "tools": {**tools, "tool_search": search}}

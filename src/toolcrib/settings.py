@@ -25,6 +25,7 @@ Mode = Literal["auto", "on", "off"]
 Verdict = Literal["allow", "ask", "deny"]
 PinMode = Literal["off", "warn", "enforce"]
 SemanticTier = Literal["static", "off"]
+Abstention = Literal["usual", "cautious", "off"]
 ScreeningMode = Literal["off", "warn", "hold", "strict"]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
@@ -58,6 +59,8 @@ class ToolSearchSettings(_Section, frozen=True):
     retrieval: Literal["lexical", "hybrid"] = "hybrid"
     semantic: SemanticTier = "static"
     """What meaning comes from: the model that ships with the package, or nothing (which is `retrieval: lexical`)."""
+    abstention: Abstention = "usual"
+    """How readily a search by meaning answers with nothing; `off` shows what comes nearest, as doubtful (X2)."""
     reranker: RerankerSettings = RerankerSettings()
 
 

@@ -39,6 +39,28 @@ def test_the_answer_says_what_was_applied(tools: Path, terminal: Terminal, seman
     assert json.loads(done.out)["retrieval"] == mode
 
 
+@pytest.mark.requirement("X2")
+def test_without_abstention_what_comes_nearest_is_shown_as_doubtful(tools: Path, terminal: Terminal) -> None:
+    asked = ("search", "tune my grand piano before the concert", "--tools", str(tools))
+    assert "Nothing among 3 tools fits." in terminal.run(*asked).out
+    shown = terminal.run(*asked, "--abstention", "off").out
+    assert shown.startswith("Perhaps none of these fits; they come nearest.")
+    assert "get_forecast" in shown
+
+
+@pytest.mark.requirement("X2", "X25")
+def test_an_evaluation_can_be_asked_how_it_does_with_less_abstention(
+    tools: Path, home: Path, terminal: Terminal
+) -> None:
+    queries = home / "queries.jsonl"
+    queries.write_text(json.dumps({"query": "tune my grand piano before the concert", "relevant": []}))
+    asked = ("eval", "--tools", str(tools), "--queries", str(queries), "--json")
+    told = [terminal.run(*asked, *more).json["abstention"]["correct"] for more in ([], ["--abstention", "off"])]
+    assert told == [1, 0]
+    compared = terminal.run(*asked[:-1], "--abstention", "off", "--compare", "hybrid").out
+    assert [line.split()[:2] for line in compared.splitlines() if "interval" in line] == [["off", "usual"]]
+
+
 @pytest.mark.parametrize("command", [["search", "weather"], ["doctor"], ["config", "show"]])
 def test_a_configuration_with_a_value_that_is_gone_is_told_what_to_use(
     home: Path, terminal: Terminal, command: list[str]

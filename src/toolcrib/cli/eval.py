@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from toolcrib.evals.run import Evaluation
     from toolcrib.retrieval.base import Document
     from toolcrib.retrieval.reranker import Reranker
-    from toolcrib.settings import SemanticTier, Settings, ToolSearchSettings
+    from toolcrib.settings import Abstention, SemanticTier, Settings, ToolSearchSettings
 
 Retrieval = Literal["lexical", "hybrid"]
 _TIERS: "dict[Retrieval, SemanticTier]" = {"lexical": "off", "hybrid": "static"}
@@ -44,6 +44,10 @@ def evaluate(
     semantic: Annotated[
         Literal["static", "off"] | None,
         typer.Option(help="What meaning comes from; else as configured, `static` with --tools."),
+    ] = None,
+    abstention: Annotated[
+        Literal["usual", "cautious", "off"] | None,
+        typer.Option(help="How readily to answer with nothing; else as configured, `usual` with --tools."),
     ] = None,
     compare: Annotated[
         Retrieval | None,
@@ -76,9 +80,10 @@ def evaluate(
     from toolcrib.evals.run import unmet
     from toolcrib.settings import ToolSearchSettings
 
-    catalog = _read(tools, config, queries, _Wish(retrieval=retrieval, semantic=semantic))
+    catalog = _read(tools, config, queries, _Wish(retrieval=retrieval, semantic=semantic, abstention=abstention))
     run = _run(catalog, catalog.search, weighed=True)
-    other = _run(catalog, ToolSearchSettings(semantic=_TIERS[compare])) if compare else None
+    against = ToolSearchSettings(semantic=_TIERS[compare]) if compare else None
+    other = _run(catalog, against) if against else None
     summary = run.summary()
     if chart:
         write_file(chart, report.svg_chart(run))
@@ -94,8 +99,11 @@ def evaluate(
             nl=False,
         )
         typer.echo(report.text_report(run))
-        if other:
-            typer.echo(report.text_comparison(compare_runs(run, other), (run.retrieval, other.retrieval)))
+        if against and other:
+            names = (run.retrieval, other.retrieval)
+            if names[0] == names[1]:
+                names = (catalog.search.abstention, against.abstention)
+            typer.echo(report.text_comparison(compare_runs(run, other), names))
     minimums = {
         "recall@1": min_recall1,
         "recall@5": min_recall5,
@@ -116,11 +124,12 @@ class _Wish:
 
     retrieval: Retrieval | None
     semantic: "SemanticTier | None"
+    abstention: "Abstention | None"
 
     def flags(self) -> "Mapping[str, Json]":
         """What counts above the configuration."""
         meant = "hybrid" if self.semantic == "static" else None
-        given = {"retrieval": self.retrieval or meant, "semantic": self.semantic}
+        given = {"retrieval": self.retrieval or meant, "semantic": self.semantic, "abstention": self.abstention}
         return {f"tools.tool_search.{key}": value for key, value in given.items() if value}
 
     def search(self, settings: "Settings") -> "ToolSearchSettings":

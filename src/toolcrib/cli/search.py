@@ -24,6 +24,9 @@ def search(
     limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=50, help="Hits at most.")] = None,
     retrieval: Annotated[Literal["lexical", "hybrid"] | None, typer.Option(help="How to search.")] = None,
     semantic: Annotated[Literal["static", "off"] | None, typer.Option(help="What meaning comes from.")] = None,
+    abstention: Annotated[
+        Literal["usual", "cautious", "off"] | None, typer.Option(help="How readily to answer with nothing.")
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show what each field gave to each score.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -41,6 +44,8 @@ def search(
         flags["tools.tool_search.retrieval"] = retrieval
     if semantic:
         flags["tools.tool_search.semantic"] = semantic
+    if abstention:
+        flags["tools.tool_search.abstention"] = abstention
 
     async def look(crib: "Crib") -> "Explained":
         session = crib.session()

@@ -11,7 +11,7 @@ says; so a filler or unknown word cannot empty an answerable query (X2).
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 SURE = 5.0
 """Log odds beyond which a comparison says no more: no single stage decides alone."""
@@ -129,6 +129,16 @@ class Calibration:
     """Length below which a query says little: nine words without the grammatical ones."""
     sure_words: float = 0.5
     """Share of what the query's words are worth that one tool holds from which on something fits."""
+
+    def lowered(self, by: float) -> "Calibration":
+        """With every floor lower by so much: it abstains less readily, and doubts as before."""
+        return replace(
+            self,
+            floor=self.floor - by,
+            floor_apart=self.floor_apart - by,
+            floor_by_words=self.floor_by_words - by,
+            floor_uncompared=self.floor_uncompared - by,
+        )
 
     def confidence(self, signals: Signals) -> float:
         """How likely the best hit is what was meant, 0 to 1."""
