@@ -30,27 +30,55 @@ FAMILIES: dict[str, Callable[[Sequence[int]], Family]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Ratios in one run, CPU time, medians.")
-    parser.add_argument("family", nargs="*", choices=[*FAMILIES, []], help="families to run; all if none is named")
+ABOUT = {
+    "turn": "one turn: an assembly and a search",
+    "assembly": "an assembly, by what happened since the last one",
+    "listing": "the listing of names, made from nothing",
+    "search": "a search with the index built, against peers",
+    "validation": "checking the arguments of one call",
+    "memory": "memory beyond the definitions",
+    "gateway": "one call through the gateway, against peers",
+    "gateway-search": "one search through the gateway",
+    "gateway-start": "how the gateway starts, and what a session takes",
+    "agent": "what the reference agent adds to a turn",
+}
+
+
+def family(name: str) -> str:
+    """A family's name. Raises `ArgumentTypeError` for any other."""
+    if name not in FAMILIES:
+        raise argparse.ArgumentTypeError(f"there is no {name}; families are {', '.join(FAMILIES)}")
+    return name
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Ratios in one run, CPU time, medians; prints Markdown.",
+        epilog="families:\n" + "\n".join(f"  {name:<15} {about}" for name, about in ABOUT.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "family", nargs="*", type=family, metavar="family", help="what to measure; all if none is named"
+    )
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of tools, with commas between")
     parser.add_argument("--catalog", type=Path, help="a file of real definitions, one JSON object a line")
     parser.add_argument("--out", type=Path, help="a folder for the figures as JSON and the pictures as SVG")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.catalog:
         catalogs.use(options.catalog)
     sizes = tuple(int(size) for size in options.sizes.split(","))
     print(f"Python {platform.python_version()}, {platform.machine()}; n = {options.sizes} tools\n", flush=True)
     for name in options.family or FAMILIES:
         started = time.monotonic()
-        family = FAMILIES[name](sizes)
-        print(table(family.title, family.headings, family.rows))
-        print("\n".join([*family.notes, f"({time.monotonic() - started:.0f} s)", ""]), flush=True)
+        measured = FAMILIES[name](sizes)
+        print(table(measured.title, measured.headings, measured.rows))
+        print("\n".join([*measured.notes, f"({time.monotonic() - started:.0f} s)", ""]), flush=True)
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
-            (options.out / f"{name}.json").write_text(json.dumps(asdict(family), indent=1), encoding="utf-8")
-            if family.lines:
-                picture = draw_growth(family.lines, title=family.title)
+            (options.out / f"{name}.json").write_text(json.dumps(asdict(measured), indent=1), encoding="utf-8")
+            if measured.lines:
+                picture = draw_growth(measured.lines, title=measured.title)
                 (options.out / f"bench-{name}.svg").write_text(picture, encoding="utf-8")
 
 

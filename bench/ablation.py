@@ -1,4 +1,4 @@
-"""Measures what each rule of retrieval brings: the table of docs/retrieval.md.
+"""Measures what each rule of retrieval brings: the table of docs/research/retrieval.md.
 
     python -m bench.ablation DIRECTORY [--queries N] [--limit 10] [--sets]
 
@@ -173,11 +173,11 @@ def sets_table(sets: Sets, model: StaticModel, limit: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--queries", type=int, default=0)
-    parser.add_argument("--limit", type=int, default=10)
-    parser.add_argument("--sets", action="store_true")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path, help="one folder per set")
+    parser.add_argument("--queries", type=int, default=0, help="queries of each set at most; all if not given")
+    parser.add_argument("--limit", type=int, default=10, help="hits of a search")
+    parser.add_argument("--sets", action="store_true", help="measure the whole, set by set")
     options = parser.parse_args()
     started = time.perf_counter()
     sets = read(options.directory, options.queries)

@@ -16,7 +16,7 @@ import orjson
 
 from bench.catalogs import definitions, queries
 from bench.cribs import Servers, frozen
-from bench.measure import Family, growth, short
+from bench.measure import Family, growth, run_family, short
 from toolcrib.agent.loop import Agent
 from toolcrib.agent.models import Reply, TakeText
 from toolcrib.definitions import DialectName, Json, JsonObject
@@ -113,3 +113,7 @@ def report(sizes: Sequence[int]) -> Family:
         lines=lines,
         notes=[f"n = {TURNS} turns of each size, medians."],
     )
+
+
+if __name__ == "__main__":
+    run_family("agent")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from bench import original
 from bench.catalogs import definitions
 from bench.cribs import Servers, frozen, live, settings, with_description
-from bench.measure import Case, Family, growth, interleaved, short
+from bench.measure import Case, Family, growth, interleaved, run_family, short
 from toolcrib.catalog import Catalog
 from toolcrib.crib import Crib
 from toolcrib.listing import ListingRenderer
@@ -105,3 +105,7 @@ def report(sizes: Sequence[int]) -> Family:
         rows=rows,
         lines=lines,
     )
+
+
+if __name__ == "__main__":
+    run_family("assembly")

@@ -17,11 +17,11 @@ which is never fitted on. Last, what the lines and the floor that ship do, and h
 would mark or empty.
 """
 
+import argparse
 import hashlib
 import math
 import os
 import random
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -361,7 +361,7 @@ def no_corpus(calibration: Calibration, decides: Decision) -> str:
     return ""
 
 
-def main(directory: Path, own: list[Path]) -> None:
+def calibrate(directory: Path, own: list[Path]) -> None:
     model = StaticModel.load(kept=cache_directory(os.environ))
     found = probes(read_sets(directory, model), model)
     table = Table(found)
@@ -401,5 +401,15 @@ def main(directory: Path, own: list[Path]) -> None:
         )
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path, help="one folder per set")
+    parser.add_argument("own", type=Path, nargs="*", help="two files: tools and queries of the project's own corpus")
+    options = parser.parse_args()
+    if len(options.own) not in {0, 2}:
+        parser.error("give both files of the project's own corpus, or none")
+    calibrate(options.directory, options.own)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), [Path(each) for each in sys.argv[2:4]])
+    main()

@@ -10,11 +10,11 @@ alike one before, of the invented ones those that are not much alike; by their w
 reader, or what it is told of a tool changes.
 """
 
+import argparse
 import csv
 import gzip
 import json
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -98,7 +98,7 @@ def centres_of(vectors: Floats) -> Floats:
     return centres
 
 
-def main(source: Path, target: Path) -> None:
+def make(source: Path, target: Path) -> None:
     model = StaticModel.load(kept=cache_directory(os.environ))
     written = written_abilities()
     real = real_tools(source, len(written))
@@ -118,5 +118,13 @@ def main(source: Path, target: Path) -> None:
     )
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tools", type=Path, help="real tools, one a line")
+    parser.add_argument("out", type=Path, help="the file to write")
+    options = parser.parse_args()
+    make(options.tools, options.out)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main()

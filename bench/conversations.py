@@ -342,8 +342,8 @@ def write_docs(outcome: Outcome, text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", type=int, default=TASKS)
-    parser.add_argument("--retrieval", choices=["hybrid", "lexical"], default="hybrid")
+    parser.add_argument("--tasks", type=int, default=TASKS, help="conversations to play")
+    parser.add_argument("--retrieval", choices=["hybrid", "lexical"], default="hybrid", help="how to search")
     parser.add_argument("--write", action="store_true", help="make the table and the picture of docs/agent.md anew")
     options = parser.parse_args()
     kinds: tuple[Catalog, ...] = ("science", "plain")

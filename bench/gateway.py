@@ -300,8 +300,8 @@ def _read(text: str) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("family", choices=FAMILIES)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("family", choices=FAMILIES, help="what to measure; `python -m bench` has them as tables")
     print(json.dumps(asdict(FAMILIES[parser.parse_args(arguments).family]())))
 
 

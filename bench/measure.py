@@ -3,6 +3,7 @@
 import gc
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -92,3 +93,10 @@ def table(title: str, headings: list[str], rows: list[list[str]]) -> str:
     lines = [f"### {title}", "", "| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join([*lines, ""])
+
+
+def run_family(name: str) -> None:
+    """`python -m bench.NAME` is `python -m bench NAME`, with the same options."""
+    from bench.__main__ import main
+
+    main([name, *sys.argv[1:]])

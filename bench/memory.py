@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.measure import Family
+from bench.measure import Family, run_family
 
 
 def resident_mb() -> float:
@@ -55,3 +55,7 @@ def report(sizes: Sequence[int]) -> Family:
         headings=["tools", "plain dicts", "frozen records", "+ assembly", "+ first search", "beyond the records"],
         rows=rows,
     )
+
+
+if __name__ == "__main__":
+    run_family("memory")

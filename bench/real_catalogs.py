@@ -8,12 +8,14 @@ a person tells it, mostly in other words than the tool's; `absent_near` for what
 might, `absent_far` for what none of the servers is about. They were written by reading the catalogs, without searching.
 
 Printed are, by kind of query, how many are emptied, how many of those name a right tool as the nearest, how many are
-marked as doubtful, and the recall of the first five; then what other floors would do.
+marked as doubtful, and the recall of the first five; then what other floors would do. With `--languages` the same queries are
+asked in eighteen other languages, a ninth of them in each (`real_languages.jsonl`: translated from the English ones alone, by
+nobody who knew the dictionaries); `named` are those whose first five, or nearest, hold a right tool.
 """
 
+import argparse
 import json
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +30,7 @@ from toolcrib.retrieval.vector_file import cache_directory
 QUERIES = Path(__file__).parent / "real_catalogs.jsonl"
 ABSENT = ("absent_near", "absent_far")
 KINDS = ("asked", "told", *ABSENT)
+LANGUAGES = Path(__file__).parent / "real_languages.jsonl"
 HITS = 5
 LOWER = (0.0, 0.4, 0.8, 1.2, 1.6, 2.0)
 """How much lower than those that ship floors are tried."""
@@ -116,7 +119,49 @@ def report(found: Mapping[str, Tally]) -> str:
     return "\n".join(rows)
 
 
-def main(source: Path) -> None:
+def in_other_languages(catalogs: Sequence[RealCatalog], lines: Iterable[str]) -> dict[str, list[RealCatalog]]:
+    """The catalogs with their queries as they are asked in each language."""
+    said: dict[str, dict[str, str]] = {}
+    for row in map(json.loads, lines):
+        said.setdefault(row["lang"], {})[row["of"]] = row["text"]
+    return {
+        language: [
+            replace(
+                catalog,
+                queries=[replace(each, text=texts[each.text]) for each in catalog.queries if each.text in texts],
+            )
+            for catalog in catalogs
+        ]
+        for language, texts in said.items()
+    }
+
+
+def report_languages(found: Mapping[str, Mapping[str, Tally]]) -> str:
+    """One row a language, and the mean of all."""
+    rows = ["| language | answerable | emptied | named or found | near | far |", "|---|---|---|---|---|---|"]
+    sums = [0.0] * 4
+    for language, kinds in found.items():
+        asked = [kinds[kind] for kind in KINDS if kind not in ABSENT]
+        queries = sum(each.queries for each in asked)
+        shares = [
+            sum(each.emptied for each in asked) / queries,
+            sum(each.recall + each.named for each in asked) / queries,
+            *(kinds[kind].emptied / kinds[kind].queries for kind in ABSENT),
+        ]
+        sums = [total + share for total, share in zip(sums, shares, strict=True)]
+        rows.append(f"| {language} | {queries} | " + " | ".join(f"{share:.1%}" for share in shares) + " |")
+    rows.append("| mean | | " + " | ".join(f"{total / len(found):.1%}" for total in sums) + " |")
+    return "\n".join(rows)
+
+
+def measure_languages(source: Path) -> None:
+    model = StaticModel.load(kept=cache_directory(os.environ))
+    catalogs, tools = read_catalogs(QUERIES.read_text("utf-8").splitlines()), read_tools(source)
+    asked = in_other_languages(catalogs, LANGUAGES.read_text("utf-8").splitlines())
+    print(report_languages({name: tallies(each, tools, model, Calibration()) for name, each in asked.items()}))
+
+
+def measure(source: Path) -> None:
     model = StaticModel.load(kept=cache_directory(os.environ))
     catalogs, tools = read_catalogs(QUERIES.read_text("utf-8").splitlines()), read_tools(source)
     for lower in LOWER:
@@ -129,5 +174,13 @@ def main(source: Path) -> None:
         )
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tools", type=Path, help="tools as their servers gave them, one a line")
+    parser.add_argument("--languages", action="store_true", help="ask in eighteen other languages")
+    options = parser.parse_args()
+    (measure_languages if options.languages else measure)(options.tools)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

@@ -10,9 +10,9 @@ tells nothing, however rare it is in a catalog. Log odds are averaged over sourc
 in another.
 """
 
+import argparse
 import json
 import math
-import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,7 +78,7 @@ def log_odds(word: str, sources: dict[str, Source]) -> float:
     return total / weight
 
 
-def main(path: Path) -> None:
+def learn(path: Path) -> None:
     sources = read(path)
     words = {word for source in sources.values() for word in source.asked}
     by_value: dict[int, list[str]] = defaultdict(list)
@@ -92,5 +92,11 @@ def main(path: Path) -> None:
         print(percent, " ".join(group))
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pairs", type=Path, help="requests and tools that answer them, one pair a line")
+    learn(parser.parse_args().pairs)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

@@ -13,7 +13,7 @@ from typing import Any, cast
 from bench import original
 from bench.catalogs import definitions, queries
 from bench.cribs import Servers
-from bench.measure import Family, growth, percentile, short
+from bench.measure import Family, growth, percentile, run_family, short
 from toolcrib.definitions import JsonObject
 from toolcrib.retrieval.base import Document, PlainDocument
 from toolcrib.retrieval.documents import documents_of
@@ -211,3 +211,7 @@ def report(sizes: Sequence[int]) -> Family:
             *([f"Left out, because not installed here: {', '.join(lacking)}."] if lacking else []),
         ],
     )
+
+
+if __name__ == "__main__":
+    run_family("search")

@@ -81,8 +81,8 @@ async def soak(count: int, seconds: float) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--clients", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--clients", type=int, default=200, help="clients at once")
+    parser.add_argument("--seconds", type=float, default=60, help="how long")
     options = parser.parse_args()
     if not peers.is_isolated():
         print(peers.run_isolated("bench.soak", f"--clients={options.clients}", f"--seconds={options.seconds}"), end="")

@@ -14,7 +14,7 @@ import orjson
 from bench import original
 from bench.catalogs import definitions, queries
 from bench.cribs import Servers, frozen, live, with_description
-from bench.measure import Case, Family, growth, interleaved, short
+from bench.measure import Case, Family, growth, interleaved, run_family, short
 from toolcrib.definitions import JsonObject
 from toolcrib.retrieval.base import Settling
 from toolcrib.session import Session
@@ -121,3 +121,7 @@ def report(sizes: Sequence[int]) -> Family:
         rows=rows,
         lines=lines,
     )
+
+
+if __name__ == "__main__":
+    run_family("turn")

@@ -7,7 +7,7 @@ from typing import Any, cast
 import jsonschema
 
 from bench.catalogs import definitions
-from bench.measure import Case, Family, interleaved
+from bench.measure import Case, Family, interleaved, run_family
 from toolcrib.definitions import JsonObject
 from toolcrib.execution.validation import Validator
 from toolcrib.intake.freezing import freeze_tool
@@ -50,3 +50,7 @@ def report(sizes: Sequence[int]) -> Family:
         headings=["way", "µs", "against ours"],
         rows=[[name, f"{value:,.1f}", f"{value / micros['ours']:,.0f}×"] for name, value in micros.items()],
     )
+
+
+if __name__ == "__main__":
+    run_family("validation")

@@ -86,8 +86,8 @@ async def run(endpoint: str, name: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--endpoint", required=True)
-    parser.add_argument("--model", required=True)
+    parser.add_argument("--endpoint", required=True, help="base address of an OpenAI-compatible server")
+    parser.add_argument("--model", required=True, help="the model's name there")
     options = parser.parse_args()
     asyncio.run(run(options.endpoint, options.model))
 

@@ -214,6 +214,54 @@ def test_an_array_without_a_bridge_advises_a_rebase_when_tools_come() -> None:
 
 
 @pytest.mark.requirement("X10")
+@pytest.mark.parametrize("enabled", ["on", "off"])
+def test_a_change_of_visible_tools_is_told_and_advises_a_rebase_where_only_that_shows_it(enabled: str) -> None:
+    bench = core()
+    session = crib(bench, github(), settings=settings(enabled=enabled)).session()
+    first = session.assemble()
+    bench.define([definition("read_file"), definition("terminal", "Run a command."), definition("patch")])
+    second = session.assemble(previous=first)
+    assert second.encoded == first.encoded
+    assert second.notice == (
+        "Tools now available (once the tool list is refreshed): patch. "
+        "Changed (once the tool list is refreshed): read_file terminal."
+    )
+    assert [tool.name for tool in second.visible_changes.added] == ["patch"]
+    assert second.rebase_advised
+    assert not second.changes
+    rebased = second.rebased()
+    bench.define([definition("read_file"), definition("patch")])
+    third = session.assemble(previous=rebased)
+    assert third.notice == "No longer available; do not call them: terminal."
+    assert not third.rebase_advised
+
+
+@pytest.mark.requirement("X10")
+@pytest.mark.parametrize("enabled", ["on", "off"])
+def test_a_definition_that_a_host_adds_is_told_and_one_that_it_does_not_repeat_is_not_gone(enabled: str) -> None:
+    one, two = ({"name": name, "description": "Does.", "input_schema": {"type": "object"}} for name in ("one", "two"))
+    session = crib(github(), settings=settings(enabled=enabled)).session()
+    first = session.assemble(dialect="anthropic", definitions=[one])
+    again = session.assemble(definitions=[one], previous=first)
+    assert (again.notice, again.rebase_advised) == (None, False)
+    second = session.assemble(definitions=[one, two], previous=again)
+    assert second.notice == "Tools now available (once the tool list is refreshed): two."
+    assert second.rebase_advised
+    assert "two" in str(second.rebased().tools)
+    assert session.assemble(previous=again).notice is None
+    assert session.assemble(definitions=[], previous=again).notice == "No longer available; do not call them: one."
+
+
+def test_a_turn_is_written_in_the_dialect_that_is_asked_for_or_in_the_one_of_the_previous_turn() -> None:
+    session = crib().session()
+    first = session.assemble(dialect="anthropic")
+    assert session.assemble(previous=first).encoded == first.encoded
+    other = session.assemble(dialect="openai_chat", previous=first)
+    assert other.encoded == session.assemble(dialect="openai_chat").encoded
+    assert other.notice is None
+
+
+@pytest.mark.requirement("X10")
 @profile(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sets(st.integers(0, 5), min_size=1)), max_size=12))
 def test_over_any_sequence_of_changes_no_byte_changes_and_the_notices_add_up(steps: list[tuple[str, set[int]]]) -> None:

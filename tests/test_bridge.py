@@ -1,5 +1,7 @@
 """Unwrapping: the only place that reads what the model wrote into the bridge."""
 
+import base64
+import random
 from typing import Any
 
 import orjson
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from toolcrib.bridge import Describe, Invocation, Search, plain_invocation, unwrap
 from toolcrib.definitions import ModelCall
 from toolcrib.errors import CallError, InvalidCall
-from toolcrib.limits import ARGUMENTS_MAX_BYTES, NAMES_PER_DESCRIBE, QUERIES_PER_SEARCH
+from toolcrib.limits import ARGUMENTS_MAX_BYTES, NAMES_PER_DESCRIBE, QUERIES_PER_SEARCH, QUERY_READ_CHARS
 
 
 def read(name: str, arguments: Any) -> Any:
@@ -89,6 +91,29 @@ def test_a_blank_query_is_an_error_that_says_so(query: Any) -> None:
 
 
 @pytest.mark.requirement("X4")
+def test_lines_of_data_alone_are_no_needs_unless_nothing_else_is_said() -> None:
+    picture = base64.encodebytes(random.Random(5).randbytes(4_000)).decode()
+    asked = read("tool_search", {"query": f"What does this picture show?\n{picture}"})
+    assert isinstance(asked, Search) and asked.queries == ("What does this picture show?",)
+    number = "27f145d2-5713-4a8d-af64-b269f95ade3b"
+    alone = read("tool_search", {"query": number})
+    assert isinstance(alone, Search) and alone.queries == (number,)
+
+
+@pytest.mark.requirement("S3")
+def test_a_lone_surrogate_in_a_query_is_no_character() -> None:
+    asked = read("tool_search", {"query": "open \udcff it"})
+    assert isinstance(asked, Search) and asked.queries == ("open ? it",)
+
+
+@pytest.mark.requirement("S3")
+def test_of_a_query_without_end_the_beginning_is_read() -> None:
+    asked = read("tool_search", {"query": ["open it " * 1_000_000, " " * 1_000_000 + "close it"]})
+    assert isinstance(asked, Search)
+    assert [len(query) for query in asked.queries] == [QUERY_READ_CHARS, len("close it")]
+
+
+@pytest.mark.requirement("X4")
 def test_several_needs_come_as_a_list_or_as_lines() -> None:
     expected = Search(queries=("send mail", "read calendar"), limit=None)
     assert read("tool_search", {"query": ["send mail", "read calendar", "send mail"]}) == expected
@@ -118,7 +143,7 @@ def test_a_limit_is_read_liberally(limit: Any, expected: int | None) -> None:
     assert read("tool_search", {"query": "x", "limit": limit}).limit == expected
 
 
-@pytest.mark.parametrize("limit", [True, "many", [], 1.5])
+@pytest.mark.parametrize("limit", [True, "many", [], 1.5, "²", "--5", "-", "1e2", float("inf")])
 def test_a_limit_that_is_no_number_is_an_error(limit: Any) -> None:
     with pytest.raises(InvalidCall, match="whole number"):
         read("tool_search", {"query": "x", "limit": limit})

@@ -103,6 +103,13 @@ def test_a_wrong_setting_is_named_with_its_place(data: Any, message: str) -> Non
         ("- a\n- b", "must hold keys and values"),
         ("7", "must hold keys and values"),
         ("tools:\n\t- x", ":2: is no valid YAML"),
+        (
+            "approvals: {ttl_s: 60}\npins: off\napprovals: {}\n",
+            ":3: is no valid YAML: the key `approvals` occurs twice",
+        ),
+        ("a: &a {b: *a}", ":1: is no valid YAML: a part contains itself"),
+        (f"a: {'[' * 250}{']' * 250}", ":1: is no valid YAML: it is nested too deeply"),
+        (f"a: {'[' * 5_000}{']' * 5_000}", ":1: is no valid YAML: it is nested too deeply"),
     ],
 )
 def test_a_broken_file_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
@@ -111,6 +118,12 @@ def test_a_broken_file_is_named_with_its_line(tmp_path: Path, text: str, message
         load_settings(path, environ={})
     assert str(caught.value).startswith(str(path))
     assert message in str(caught.value)
+
+
+def test_a_part_may_be_used_twice_and_what_it_merges_be_overridden(tmp_path: Path) -> None:
+    path = write(tmp_path, "mcpServers:\n  a: &a {command: x, args: [b]}\n  c: *a\n  d: {<<: *a, command: y}\n")
+    servers = load_settings(path, environ={}).settings.mcpServers
+    assert [(each.command, each.args) for each in servers.values()] == [("x", ("b",)), ("x", ("b",)), ("y", ("b",))]
 
 
 def test_a_missing_directory_or_undecodable_file_is_named(tmp_path: Path) -> None:

@@ -106,7 +106,30 @@ async def test_a_closed_crib_closes_its_sources_and_opens_no_session() -> None:
         shared.session()
 
 
-@pytest.mark.parametrize("window", [-1, True])
+@pytest.mark.requirement("S19")
+@pytest.mark.parametrize("key", ["enabled_toolsets", "disabled_toolsets", "tools", "required_tools"])
+@pytest.mark.parametrize("value", ["mcp-*", [7]])
+def test_what_is_no_list_of_names_never_grants_anything(key: str, value: Any) -> None:
+    parent = crib().session()
+    for open_session in (crib().session, parent.narrow):
+        with pytest.raises(ConfigError, match=f"`{key}` must be a list of names"):
+            open_session(**{key: value})
+
+
+@pytest.mark.requirement("S19")
+def test_a_slip_in_a_denied_toolset_grants_nothing_and_tells_nothing_of_what_is_elsewhere() -> None:
+    parent = crib().session(enabled_toolsets=["mcp-github"])
+    with pytest.raises(ConfigError, match=r"no toolset `mcp-githup`: did you mean `mcp-github`\?"):
+        parent.narrow(disabled_toolsets=["mcp-githup"])
+    for name in ("mcp-weather", "mcp-weathex"):
+        with pytest.raises(ConfigError) as refused:
+            parent.narrow(disabled_toolsets=[name])
+        assert str(refused.value) == f"There is no toolset `{name}`."
+    child = parent.narrow(disabled_toolsets=["mcp-github"])
+    assert child.narrow(disabled_toolsets=["mcp-github"]).catalog.size == 0
+
+
+@pytest.mark.parametrize("window", [-1, True, "128000", float("nan")])
 def test_a_window_that_is_no_number_of_tokens_is_an_error(window: Any) -> None:
     with pytest.raises(ConfigError, match="model_context"):
         crib().session(model_context=window)

@@ -73,3 +73,9 @@ def test_a_result_without_text_shows_its_structured_value() -> None:
     assert (
         Result(content=({"type": "text", "text": "x"}, {"type": "image"}, {"type": "text", "text": "y"})).text == "x\ny"
     )
+
+
+def test_tools_of_the_same_content_are_equal_and_not_unequal() -> None:
+    one, same, other = tool("read"), tool("read"), tool("write")
+    assert one == same
+    assert [one != same, one != other, one != "read"] == [False, True, True]

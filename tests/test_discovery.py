@@ -120,6 +120,48 @@ def test_an_answer_stays_within_its_budget(budget: int, tools: int, parameters: 
 
 
 @pytest.mark.requirement("X3")
+@pytest.mark.parametrize("needs", [1, 8])
+@pytest.mark.parametrize("budget", [200, 400])
+def test_what_an_answer_repeats_of_the_query_takes_a_share_of_a_small_budget(needs: int, budget: int) -> None:
+    asked = [f"open {'the old wooden ' * 40} door {number}" for number in range(needs)]
+    source = Recorder("mcp-x", [definition("open_door", "Open it.")], prefix="x")
+    session = crib(core(), source, settings=settings(enabled="on", search_result_max_tokens=budget)).session()
+    body = session.search(asked).body
+    assert body["matches"]
+    shown = body["query"] if isinstance(body["query"], list) else [body["query"]]
+    assert sum(len(str(query)) for query in shown) <= budget + needs
+    assert all(asked[place].startswith(str(query)[:20]) for place, query in enumerate(shown))
+
+
+@pytest.mark.requirement("X3", "X7")
+def test_a_tool_that_the_budget_had_no_room_for_is_not_called_shown_before() -> None:
+    many = {f"parameter_{n}": TEXT for n in range(20)}
+    source = Recorder("mcp-x", [definition(f"open_{n}", "Open it.", **many) for n in range(4)], prefix="x")
+    session = crib(core(), source, settings=settings(enabled="on", search_result_max_tokens=400)).session()
+    first = session.search("open", limit=4)
+    assert first.body["more"]
+    assert [match["name"] for match in first.body["matches"]] == list(first.names)
+    assert len(first.scores) == len(first.names)
+    second = session.search("open", limit=4)
+    brief = {match["name"] for match in second.body["matches"] if "shown_before" in match}
+    assert brief == set(first.names)
+    assert len(second.body["matches"]) > len(brief)
+
+
+@pytest.mark.requirement("X3", "S3")
+def test_data_pasted_into_a_query_is_not_repeated_and_takes_no_room_from_the_hits() -> None:
+    source = Recorder("mcp-x", [definition(f"open_{n}", "Open it.") for n in range(5)], prefix="x")
+    session = crib(core(), source, settings=settings(enabled="on")).session()
+    plain = session.search("open", limit=5)
+    session.begin_turn()
+    pasted = session.search(f"open {'iVBORw0KGgo1234567' * 2_000}", limit=5)
+    assert pasted.body["matches"] == plain.body["matches"] and "more" not in pasted.body
+    shown = pasted.body["query"]
+    assert isinstance(shown, str) and shown.startswith("open iVBORw0KGgo") and len(shown) < 500
+    assert pasted.tokens < plain.tokens + 300
+
+
+@pytest.mark.requirement("X3")
 async def test_the_same_tool_on_several_servers_is_shown_once_with_the_names_of_the_others() -> None:
     sources = [
         Recorder(f"mcp-{name}", [definition("open_door", "Open the door.", key=TEXT)], prefix=name) for name in "abc"
@@ -131,6 +173,40 @@ async def test_the_same_tool_on_several_servers_is_shown_once_with_the_names_of_
         ("d__open_door", None),
     ]
     assert set(answer.names) == {"a__open_door", "b__open_door", "c__open_door", "d__open_door"}
+
+
+@pytest.mark.requirement("X3")
+@pytest.mark.parametrize("words", [["Who is signed in at a.", "Who is signed in at b."], [" ", " "]])
+async def test_tools_of_one_name_and_schema_that_say_different_things_or_nothing_are_not_the_same(
+    words: list[str],
+) -> None:
+    sources = [
+        Recorder(f"mcp-{name}", [definition("whoami", text)], prefix=name)
+        for name, text in zip("ab", words, strict=True)
+    ]
+    answer = crib(core(), *sources).session().search("whoami")
+    assert {match["name"]: match.get("same_as") for match in answer.body["matches"]} == {
+        "a__whoami": None,
+        "b__whoami": None,
+    }
+
+
+@pytest.mark.requirement("S3", "X3")
+@pytest.mark.parametrize("needs", [["open door"], ["open door", "the door"]])
+async def test_the_same_tool_on_several_servers_takes_one_place_of_the_limit(needs: list[str]) -> None:
+    same = [
+        Recorder(f"mcp-{name}", [definition("open_door", "Open the door.", key=TEXT)], prefix=name) for name in "abcdef"
+    ]
+    other = Recorder("mcp-z", [definition(f"paint_{n}", "Paint a door.") for n in range(3)], prefix="z")
+    answer = crib(core(), *same, other).session().search(needs, limit=2)
+    assert [match["name"] for match in answer.body["matches"]] == ["a__open_door", "z__paint_0"]
+
+
+@pytest.mark.requirement("X4")
+async def test_a_tool_that_stands_for_another_servers_answers_the_needs_that_found_that_one() -> None:
+    a, b = (Recorder(f"mcp-{name}", [definition("open_door", "Open it.")], prefix=name) for name in "ab")
+    (match,) = crib(core(), a, b).session().search(["a open door", "b open door"], limit=1).body["matches"]
+    assert (match["name"], match["same_as"], match["for"]) == ("a__open_door", ["b__open_door"], [0, 1])
 
 
 async def test_an_unavailable_source_is_said_so_in_search_and_describe() -> None:
@@ -293,3 +369,13 @@ async def test_a_change_that_no_search_can_see_is_shown_by_the_next_one() -> Non
         body = await ask(session, "tool_search", {"query": "open door"})
         shown = next(match for match in body["matches"] if match["name"] == "a__open_door")
         assert shown["parameters"]["properties"]["how"]["maxLength"] == longest
+
+
+async def test_a_tool_that_is_too_large_to_describe_beside_others_costs_none_of_them() -> None:
+    huge = definition("huge", kind={"enum": [f"value-{n}" for n in range(12_000)]})
+    session = crib(Recorder("mcp-t", [huge, definition("tiny")])).session()
+    for names in (["huge", "tiny"], ["tiny", "huge"]):
+        (answer,) = await session.execute([model_call("tool_describe", {"name": names})])
+        told = {item["name"]: item for item in json.loads(answer.result.text)["tools"]}
+        assert "describe this one alone" in told["huge"]["error"]
+        assert "parameters" in told["tiny"]

@@ -15,11 +15,13 @@ import msgspec
 import pytest
 
 import toolcrib.errors
+from bench import shown
 from toolcrib.config import build_settings
+from toolcrib.core import DEFAULT_CORE
 from toolcrib.settings import Settings
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def keys(section: Any = Settings, prefix: str = "") -> list[str]:
@@ -43,6 +45,39 @@ def test_every_setting_is_documented_and_nothing_else() -> None:
     assert documented == set(keys())
 
 
+@pytest.mark.parametrize("page", ["configuration", "library"])
+def test_the_default_core_list_is_documented_whole(page: str) -> None:
+    text = " ".join((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").split())
+    assert ", ".join(f"`{pattern}`" for pattern in DEFAULT_CORE) in text
+
+
+def row(page: str, *starts: str) -> list[list[str]]:
+    """The cells of the rows of a page that begin so."""
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith(starts)]
+
+
+def test_the_figures_of_the_readme_are_those_of_the_pages_that_it_names() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (by_words,), (transform,) = row("docs/performance.md", "| lexical | 0"), row("docs/performance.md", "| FastMCP tr")
+    assert f"| {p95(by_words[4])} ms | {p95(transform[4])} ms (FastMCP's search transform)" in text
+    ours, relay, proxy = row(
+        "docs/performance.md", "| HTTP | toolcrib, bridged", "| HTTP | bare relay", "| HTTP | FastMCP proxy"
+    )
+    ours, relay, proxy = (cells[3].split()[0] for cells in (ours, relay, proxy))
+    assert f"| {ours} µs | {proxy} µs (FastMCP's proxy), {relay} µs (a relay that checks nothing)" in text
+    (load,) = row("docs/performance.md", "| calls in 60 s")
+    assert f"| {load[1].split(' or ')[1].split()[0]}, no error |" in text
+    (mean,) = row("docs/research/retrieval.md", "| **macro mean**")
+    recalls = [f"{float(cell.strip('*').split(' / ')[0]):.1%}".replace("%", " %") for cell in (mean[6], mean[3])]
+    assert f"| {recalls[0]} | {recalls[1]} (its search by words alone)" in text
+
+
+def p95(cell: str) -> str:
+    """The second figure of a cell such as `0.04 / 0.15, 1 changed 0.52`."""
+    return cell.split(" / ")[1].split(",")[0].split()[0]
+
+
 def test_every_error_code_is_documented() -> None:
     text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
     codes = {
@@ -57,6 +92,27 @@ def test_every_error_code_is_documented() -> None:
 def test_every_link_between_documents_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link may name behind `#`: the headings of a page, written as GitHub does."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_to_a_heading_finds_it(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
+        assert anchor in anchors(page.parent / target if target else page), f"{page.name}: {target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_lines_of_a_page_end_within_120_columns(page: Path) -> None:
+    made = r"^```.*?^```|<!-- (\w+):begin -->.*?<!-- \1:end -->"
+    text = re.sub(made, "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    # Rows of tables, pictures and comments cannot be broken.
+    assert [line for line in text.splitlines() if len(line) > 120 and not line.startswith(("|", "![", "<!--"))] == []
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -119,6 +175,13 @@ def test_the_commands_of_a_page_run(page: str, line: str, tmp_path: Path) -> Non
     run = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, cwd=ROOT, env=home, timeout=60)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip()
+
+
+@pytest.mark.parametrize("page", shown.pages(), ids=lambda page: page.name)
+def test_what_a_page_shows_is_what_comes_out(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    # `python -m bench.shown` makes it anew.
+    assert shown.renewed(text) == text
 
 
 def test_the_readme_shows_the_two_commands_and_they_exist() -> None:

@@ -82,6 +82,18 @@ async def test_a_legitimate_discovery_of_nine_different_tools_is_never_punished(
 
 
 @pytest.mark.requirement("X7")
+async def test_needs_that_are_phrased_alike_and_lead_to_different_tools_are_never_refused() -> None:
+    verbs = ["create", "close", "reopen", "lock", "label", "assign", "move", "pin", "transfer"]
+    source = Recorder("mcp-hub", [definition(f"{verb}_issue", f"{verb} an issue.") for verb in verbs], prefix="hub")
+    session = crib(core(), source).session()
+    for verb in verbs:
+        answer = await search(session, f"{verb} an issue in the acme website repository")
+        assert answer["matches"][0]["name"] == f"hub__{verb}_issue"
+    again = [await search(session, "pin an issue in the acme website repository") for _ in range(10)]
+    assert again[-1]["code"] == "search_refused"
+
+
+@pytest.mark.requirement("X7")
 async def test_using_what_was_found_starts_the_count_again() -> None:
     session = crib(core(), seventeen()).session()
     for _ in range(20):
@@ -136,6 +148,15 @@ def test_the_guard_depends_on_the_sequence_alone() -> None:
         return seen
 
     assert verdicts() == verdicts() == ["full", "short", "short", "short", "short", "firm", "firm", "firm", "refuse"]
+
+
+@pytest.mark.requirement("X7")
+def test_of_a_need_no_more_is_remembered_than_is_searched_for_and_what_is_pasted_does_not_count() -> None:
+    guard, picture = ProgressGuard(), "iVBORw0KGgo1234567" * 2_000
+    for number, query in enumerate((f"{picture} read the text", f"{picture} count the people", f"{picture} paint")):
+        assert guard.before_search([query], "catalog").stance == "full"
+        guard.after_search([query], [f"tool_{number}"])
+    assert sum(map(len, guard._needs)) < 200
 
 
 @pytest.mark.requirement("X7")

@@ -41,6 +41,38 @@ def test_a_toolset_that_changed_often_enough_is_gone_although_it_was_assembled_l
     assert ghost() is None
 
 
+class Meddling:
+    """A source that does something while it is asked, as another thread might."""
+
+    name = "meddling"
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self._act = act
+
+    def snapshot(self) -> tuple[Toolset, ...]:
+        self._act()
+        return ()
+
+    def watch(self, changed: Callable[[], None]) -> bool:
+        return False
+
+    async def call(self, call: Call, context: Any) -> Result:
+        return text_result("")
+
+    async def close(self) -> None:
+        pass
+
+
+def test_a_source_that_goes_while_the_sources_are_asked_is_gone_at_the_next_look() -> None:
+    going: list[str] = []
+    door = freeze_toolset("mcp-door", [definition("open_door")], origin="mcp")
+    subject = crib(Meddling(lambda: [subject.remove(going.pop()) for _ in going[:]]), ListedToolsets("door", (door,)))
+    assert [toolset.name for toolset in subject.stock.look().toolsets] == ["mcp-door"]
+    going.append("door")
+    subject.stock.look()
+    assert not subject.stock.look().toolsets
+
+
 class Changing:
     """A source whose toolsets are replaced at will."""
 

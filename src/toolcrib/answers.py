@@ -15,7 +15,7 @@ from toolcrib.bridge import TOOL_CALL, TOOL_DESCRIBE
 from toolcrib.cards import Card, Shelf
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import Json, JsonObject, Tool, json_chars
-from toolcrib.limits import NEAREST_NAMES
+from toolcrib.limits import NEAREST_NAMES, QUERY_SHOWN_CHARS
 from toolcrib.progress import Stance
 from toolcrib.retrieval.base import Hit, Ranking
 from toolcrib.retrieval.signature import compact_parameters
@@ -43,6 +43,12 @@ class Found(Struct, gc=False):
     """Which of the queries it answers."""
     twins: list[Json] | None = None
     """Names of the same tool on other servers, if there are any."""
+
+    @property
+    def same(self) -> tuple[str, bytes, str]:
+        """Equal for twins: the same name and schema, and the same words on what it is for. No words are no proof."""
+        tool = self.tool
+        return self.card.leaf, tool.schema, tool.description.strip() or tool.name
 
     def brief(self) -> JsonObject:
         """The entry of a tool that was shown before."""
@@ -103,13 +109,16 @@ class AnswerWriter:
         stance: Stance,
         known: Set[str],
     ) -> JsonObject:
-        """What the model reads. Tools that are `known` are only named again."""
+        """What the model reads of what was found, twins put together. Tools that are `known` are only named again."""
         several = len(queries) > 1
-        body: JsonObject = {"query": list(queries) if several else queries[0], "total_available": catalog.size}
+        # Repeating what was asked takes a quarter of a small budget at most.
+        room = min(QUERY_SHOWN_CHARS // 4 if several else QUERY_SHOWN_CHARS, self._budget // len(queries))
+        shown = [_cut(query, room) for query in queries]
+        body: JsonObject = {"query": list(shown) if several else shown[0], "total_available": catalog.size}
         if not found:
             return {**body, "matches": [], **_nothing(catalog, rankings)}
         if several:
-            asked = list(zip(queries, rankings, strict=True))
+            asked = list(zip(shown, rankings, strict=True))
             if unmet := [query for query, ranking in asked if not ranking.hits]:
                 body["nothing_for"] = list(unmet)
             if doubted := [query for query, ranking in asked if ranking.doubtful]:
@@ -118,7 +127,7 @@ class AnswerWriter:
             body["hint"] = _DOUBT
         elif stance != "full" and found[0].tool.name in known:
             body["hint"] = _next_step(found[0].tool, firm=stance == "firm")
-        self._show(body, _without_twins(found), catalog.unavailable, known, several=several)
+        self._show(body, found, catalog.unavailable, known, several=several)
         return body
 
     def _show(
@@ -160,16 +169,27 @@ def all_doubtful(rankings: Sequence[Ranking]) -> bool:
     return bool(found) and all(found)
 
 
-def _without_twins(found: Sequence[Found]) -> Sequence[Found]:
+def without_twins(found: Sequence[Found]) -> Sequence[Found]:
     """What is shown: the same tool on other servers is shown once, with its twins' names."""
     if len({item.card.leaf for item in found}) == len(found):
         return found
-    groups: dict[tuple[str, bytes], Found] = {}
+    groups: dict[tuple[str, bytes, str], Found] = {}
     for item in found:
-        first = groups.setdefault((item.card.leaf, item.tool.schema), item)
+        first = groups.setdefault(item.same, item)
         if first is not item:
             first.twins = [*(first.twins or ()), item.tool.name]
+            first.needs = tuple(sorted({*first.needs, *item.needs}))
     return list(groups.values())
+
+
+def most_different(found: Sequence[Found], limit: int) -> Sequence[Found]:
+    """The first of what was found, until that many tools are among them that are no twins."""
+    different: set[tuple[str, bytes, str]] = set()
+    for place, item in enumerate(found):
+        different.add(item.same)
+        if len(different) > limit:
+            return found[:place]
+    return found
 
 
 def _attach_schemas(matches: Sequence[JsonObject], shown: Sequence[Found], used: int, budget: int) -> None:
@@ -200,6 +220,11 @@ def _nothing(catalog: Catalog, rankings: Sequence[Ranking]) -> JsonObject:
         body["hint"] = f"{hint} Only if the name of one of the nearest says that it does, {TOOL_DESCRIBE} it."
         body["nearest"] = nearest
     return body
+
+
+def _cut(query: str, most: int) -> str:
+    """A query as an answer repeats it."""
+    return query if len(query) <= most else f"{query[:most]}…"
 
 
 def _next_step(tool: Tool, *, firm: bool) -> str:

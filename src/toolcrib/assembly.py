@@ -7,7 +7,7 @@ array that changes costs the whole prompt cache (X10); when to take the new arra
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -30,6 +30,10 @@ from toolcrib.settings import ToolSearchSettings
 from toolcrib.tokens import estimate_tokens
 
 LISTING_DEFAULT_TOKENS = 4_000
+DEFAULT_DIALECT: DialectName = "openai_chat"
+
+HOST_TOOLSET = "host"
+"""Of tools that a host handed in without a source."""
 
 _NAMES_IN_NOTICE = 12
 """Names per toolset that a notice spells out; more are counted."""
@@ -40,6 +44,8 @@ class Assembly:
     """One array of tools, and the decision behind it. Shared by every session with the same input; immutable."""
 
     tools: tuple[Tool, ...]
+    visible: tuple[Tool, ...]
+    """Those of the tools that are never deferred."""
     decision: GateDecision
     catalog: Catalog
     listing: Listing
@@ -77,7 +83,7 @@ class Assembly:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Deferrable tools that came and went between two turns."""
+    """Tools that came and went between two turns."""
 
     added: tuple[Tool, ...] = ()
     removed: tuple[Tool, ...] = ()
@@ -99,6 +105,9 @@ class Turn(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """What a fresh array would be. `rebased()` takes it."""
     dialect: DialectName
     changes: Changes
+    """Deferrable tools that came and went since the previous turn."""
+    visible_changes: Changes
+    """The same for tools that are never deferred."""
     notice: str | None
     """What changed since the previous turn, for the end of the conversation; nothing if nothing did."""
 
@@ -124,15 +133,19 @@ class Turn(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     @property
     def rebase_advised(self) -> bool:
-        """Whether the array in force hides tools that only a new one can show: it has no bridge, and tools came."""
-        if self.assembly is self.current or self.assembly.activated:
+        """Whether only a new array can show what there is: visible tools came or changed, or any where no bridge is."""
+        if self.assembly is self.current:
             return False
-        known = {tool.name for tool in self.assembly.tools}
-        return any(tool.name not in known for tool in self.current.catalog) or self.current.activated
+        shown = {tool.name: tool for tool in self.assembly.tools}
+        if any(shown.get(tool.name) != tool for tool in self.current.visible):
+            return True
+        if self.assembly.activated:
+            return False
+        return self.current.activated or any(shown.get(tool.name) != tool for tool in self.current.catalog)
 
     def rebased(self) -> "Turn":
         """The same turn with the fresh array: costs the prompt cache once."""
-        return Turn(assembly=self.current, current=self.current, dialect=self.dialect, changes=_NO_CHANGES, notice=None)
+        return _first_turn(self.current, self.dialect)
 
 
 class Assemblies:
@@ -195,7 +208,14 @@ def build_assembly(
         tail = tuple(catalog)
     tools = (*selection.visible, *tail)
     require_core(selection.visible, tools, core)
-    return Assembly(tools=tools, decision=decision, catalog=catalog, listing=listing, bridge_tokens=bridge_cost)
+    return Assembly(
+        tools=tools,
+        visible=selection.visible,
+        decision=decision,
+        catalog=catalog,
+        listing=listing,
+        bridge_tokens=bridge_cost,
+    )
 
 
 def merge_definitions(selection: Selection, definitions: Sequence[JsonObject]) -> Selection:
@@ -210,7 +230,7 @@ def merge_definitions(selection: Selection, definitions: Sequence[JsonObject]) -
         name = name_of(raw)
         if is_reserved(name) or selection.catalog.get(name) is not None:
             continue
-        tool = known.get(name) or freeze_tool(raw, toolset="host", origin="host")
+        tool = known.get(name) or freeze_tool(raw, toolset=HOST_TOOLSET, origin="host")
         merged[tool.name] = tool
     return Selection(visible=tuple({**merged, **known}.values()), catalog=selection.catalog)
 
@@ -223,18 +243,54 @@ def require_core(visible: Iterable[Tool], tools: Sequence[Tool], core: CoreSet) 
         raise AssemblyError(f"The assembly would lose the core tool{'s' if len(lost) > 1 else ''} {', '.join(lost)}.")
 
 
-def build_turn(current: Assembly, *, dialect: DialectName, previous: Turn | None) -> Turn:
-    """The turn that follows `previous`: its bytes, and what changed since."""
+def build_turn(
+    current: Assembly, *, dialect: DialectName | None = None, previous: Turn | None, hosted: bool = False
+) -> Turn:
+    """The turn that follows `previous`: its array, and what changed since.
+
+    `hosted` if the host said this time what it has in its array; otherwise nothing is known of that.
+    """
     if previous is None:
-        return Turn(assembly=current, current=current, dialect=dialect, changes=_NO_CHANGES, notice=None)
+        return _first_turn(current, dialect or DEFAULT_DIALECT)
     changes = compare_catalogs(previous.current.catalog, current.catalog)
+    visible = _compare_visible(previous.current.visible, current.visible, hosted=hosted)
+    if changes and visible:
+        changes, visible = _without(changes, visible.added), _without(visible, changes.added)
     return Turn(
         assembly=previous.assembly,
         current=current,
-        dialect=previous.dialect,
+        dialect=dialect or previous.dialect,
         changes=changes,
-        notice=write_notice(changes, bridged=previous.assembly.activated) if changes else None,
+        visible_changes=visible,
+        notice=write_notice(changes, visible, bridged=previous.assembly.activated) if changes or visible else None,
     )
+
+
+def _first_turn(assembly: Assembly, dialect: DialectName) -> Turn:
+    return Turn(
+        assembly=assembly,
+        current=assembly,
+        dialect=dialect,
+        changes=_NO_CHANGES,
+        visible_changes=_NO_CHANGES,
+        notice=None,
+    )
+
+
+def _compare_visible(before: tuple[Tool, ...], after: tuple[Tool, ...], *, hosted: bool) -> Changes:
+    """What came, went and changed among tools that are never deferred."""
+    if before == after:
+        return _NO_CHANGES
+    changes = _compare({tool.name: tool for tool in before}, {tool.name: tool for tool in after})
+    if hosted:
+        return changes
+    return replace(changes, removed=tuple(tool for tool in changes.removed if tool.toolset != HOST_TOOLSET))
+
+
+def _without(changes: Changes, elsewhere: tuple[Tool, ...]) -> Changes:
+    """The changes without tools that did not go but are somewhere else now."""
+    names = {tool.name for tool in elsewhere}
+    return replace(changes, removed=tuple(tool for tool in changes.removed if tool.name not in names))
 
 
 def compare_catalogs(before: Catalog, after: Catalog) -> Changes:
@@ -244,6 +300,10 @@ def compare_catalogs(before: Catalog, after: Catalog) -> Changes:
     same = {id(toolset) for toolset in before.toolsets} & {id(toolset) for toolset in after.toolsets}
     old = _tools_by_name(before, same)
     new = _tools_by_name(after, same)
+    return _compare(old, new)
+
+
+def _compare(old: Mapping[str, Tool], new: Mapping[str, Tool]) -> Changes:
     return Changes(
         added=tuple(tool for name, tool in new.items() if name not in old),
         removed=tuple(tool for name, tool in old.items() if name not in new),
@@ -255,15 +315,20 @@ def _tools_by_name(catalog: Catalog, without: set[int]) -> Mapping[str, Tool]:
     return {tool.name: tool for toolset in catalog.toolsets if id(toolset) not in without for tool in toolset.tools}
 
 
-def write_notice(changes: Changes, *, bridged: bool) -> str:
+def write_notice(changes: Changes, visible: Changes, *, bridged: bool) -> str:
     """The notice in words that a model can act on."""
-    way = "through tool_search and tool_call" if bridged else "once the tool list is refreshed"
+    behind = changes if bridged else _NO_CHANGES
+    """What the bridge reaches at once; all else is for the next array to show."""
+    shown = (visible,) if bridged else (visible, changes)
+    later = " (once the tool list is refreshed)"
     parts = [
-        ("Tools now available", f" ({way})", changes.added),
-        ("No longer available", "; do not call them", changes.removed),
-        ("Changed", "; describe again before calling", changes.changed),
+        ("Tools now available (through tool_search and tool_call)", behind.added),
+        (f"Tools now available{later}", [tool for part in shown for tool in part.added]),
+        ("No longer available; do not call them", [*changes.removed, *visible.removed]),
+        ("Changed; describe again before calling", behind.changed),
+        (f"Changed{later}", [tool for part in shown for tool in part.changed]),
     ]
-    return " ".join(f"{head}{tail}: {_spell(tools)}." for head, tail, tools in parts if tools)
+    return " ".join(f"{head}: {_spell(tools)}." for head, tools in parts if tools)
 
 
 def _spell(tools: Sequence[Tool]) -> str:

@@ -5,6 +5,7 @@ inside it; `tool_search` and `tool_describe` are questions. From here on nothing
 came in (S5, X13), and what was checked is what runs, because nobody reads the model's JSON a second time.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache, lru_cache
@@ -30,7 +31,14 @@ from toolcrib.definitions import (
 from toolcrib.dialects.base import kind_of
 from toolcrib.errors import InvalidCall
 from toolcrib.intake.naming import fold, is_reserved
-from toolcrib.limits import ARGUMENTS_MAX_BYTES, ARGUMENTS_MAX_DEPTH, NAMES_PER_DESCRIBE, QUERIES_PER_SEARCH
+from toolcrib.limits import (
+    ARGUMENTS_MAX_BYTES,
+    ARGUMENTS_MAX_DEPTH,
+    NAMES_PER_DESCRIBE,
+    QUERIES_PER_SEARCH,
+    QUERY_READ_CHARS,
+)
+from toolcrib.retrieval.pasted import is_data
 
 TOOL_SEARCH, TOOL_DESCRIBE, TOOL_CALL = BRIDGE_NAMES
 BRIDGE_TOOLSET = ToolsetName("toolcrib")
@@ -47,6 +55,7 @@ _CALL_TEXT = "Run a found or named tool, as if you had called it directly. Never
 
 _LISTINGS_KEPT = 16
 _CALL_KEYS = frozenset({"name", "arguments"})
+_WHOLE = re.compile(r"-?\d+")
 
 
 class Invocation(Struct, frozen=True, kw_only=True):
@@ -185,6 +194,7 @@ def plain_invocation(name: str, arguments: Json) -> Invocation | None:
 
 def read_arguments(value: Json) -> JsonObject:
     """Arguments as an object: given as one, as a JSON string of one, or left out. Raises `InvalidCall`."""
+    parsed = isinstance(value, str)
     if isinstance(value, str):
         value = _parse(value) if value.strip() else None
     if value is None:
@@ -192,8 +202,9 @@ def read_arguments(value: Json) -> JsonObject:
     if not isinstance(value, dict) and not isinstance(value, Mapping):
         raise InvalidCall(f'`arguments` must be a JSON object such as {{"key": "value"}}, not {kind_of(value)}.')
     arguments = dict(value)
-    _require_bounded(arguments)
-    return arguments
+    encoded = _require_bounded(arguments)
+    # What the caller keeps, such as the model's own entry in a transcript, stays as it is whatever becomes of the call.
+    return arguments if parsed else cast("JsonObject", orjson.loads(encoded))
 
 
 def read_search(raw: JsonObject) -> Search:
@@ -209,9 +220,11 @@ def search_for(items: Sequence[Json], limit: Json = None) -> Search:
     for item in items:
         if isinstance(item, str):
             lines += item.splitlines()
-    needs = dict.fromkeys(map(str.strip, lines))
+    # A lone surrogate is no character, and no answer could repeat it.
+    needs = dict.fromkeys(line.strip()[:QUERY_READ_CHARS].encode("utf-8", "replace").decode() for line in lines)
     needs.pop("", None)
-    queries = tuple(needs)
+    # A picture on lines of its own is no need.
+    queries = tuple(need for need in needs if not is_data(need)) or tuple(needs)
     if not queries:
         raise InvalidCall("`query` is blank: say in a few words what you need done.")
     if len(queries) > QUERIES_PER_SEARCH:
@@ -220,7 +233,7 @@ def search_for(items: Sequence[Json], limit: Json = None) -> Search:
 
 
 def _read_limit(value: Json) -> int:
-    if isinstance(value, str) and value.strip().lstrip("-").isdigit():
+    if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
         value = int(value.strip()[:10])
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -296,7 +309,8 @@ def _parse(text: str) -> Json:
         raise InvalidCall(f"The arguments are not valid JSON ({reason}): send a JSON object.") from None
 
 
-def _require_bounded(arguments: JsonObject) -> None:
+def _require_bounded(arguments: JsonObject) -> bytes:
+    """The arguments as JSON. Raises `InvalidCall` where they are too large, too deep or no JSON."""
     try:
         encoded = orjson.dumps(arguments)
     except (TypeError, ValueError):
@@ -308,6 +322,7 @@ def _require_bounded(arguments: JsonObject) -> None:
         len(encoded) > 2 * ARGUMENTS_MAX_DEPTH and encoded.count(b"{") + encoded.count(b"[") > ARGUMENTS_MAX_DEPTH
     ):
         _walk(arguments)
+    return encoded
 
 
 def _walk(arguments: JsonObject) -> None:

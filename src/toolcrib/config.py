@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
-import yaml
 
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.errors import ConfigError
@@ -22,6 +21,7 @@ from toolcrib.jsonc import TextError, read_jsonc
 from toolcrib.settings import ServerSettings, Settings
 from toolcrib.sources.base import Source
 from toolcrib.wrong_settings import explain
+from toolcrib.yaml_text import read_yaml
 
 ENV_PREFIX = "TOOLCRIB_"
 _JSON_SUFFIXES = (".json", ".jsonc")
@@ -185,11 +185,10 @@ def _parse_json(text: str, path: Path) -> Json:
 
 def _parse_yaml(text: str, path: Path) -> object:
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f":{mark.line + 1}" if mark else ""
-        raise ConfigError(f"{path}{place}: is no valid YAML: {getattr(error, 'problem', None) or error}.") from None
+        return read_yaml(text)
+    except TextError as error:
+        line = text.count("\n", 0, error.offset) + 1
+        raise ConfigError(f"{path}:{line}: is no valid YAML: {error.message.rstrip('.')}.") from None
 
 
 _OFF = frozenset({"semantic", "abstention"})
@@ -225,8 +224,8 @@ def _environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, Json]]:
         key = name.removeprefix(ENV_PREFIX).lower().replace("__", ".")
         if name.startswith(ENV_PREFIX) and ("." in key or key in _WITHOUT_SECTION):
             try:
-                yield name, key, cast("Json", yaml.safe_load(environ[name]))
-            except yaml.YAMLError:
+                yield name, key, cast("Json", read_yaml(environ[name]))
+            except TextError:
                 raise ConfigError(f"The variable {name} holds no valid value.") from None
 
 

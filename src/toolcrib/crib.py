@@ -40,7 +40,7 @@ from toolcrib.inventory import Inventory, Selection, Selector
 from toolcrib.limits import CACHE_CATALOGS
 from toolcrib.names import Names
 from toolcrib.retrieval.base import Retriever
-from toolcrib.scope import Scope
+from toolcrib.scope import Scope, require_names
 from toolcrib.session import Session
 from toolcrib.settings import Settings
 from toolcrib.sources.base import Settling, Source, Starting
@@ -251,11 +251,10 @@ class Crib:
             ConfigError: A toolset that does not exist.
             RequiredToolsMissing: A required tool that the session does not have.
         """
-        enabled = None if enabled_toolsets is None else frozenset(enabled_toolsets)
-        disabled = frozenset(disabled_toolsets)
-        self._require_toolsets((enabled or frozenset()) | disabled)
-        scope = Scope().narrow(enabled=enabled, disabled=disabled, tools=tools, read_only=read_only)
-        return self.open_session(scope=scope, window=model_context, required=tuple(required_tools), principal=principal)
+        scope = Scope().narrow(enabled=enabled_toolsets, disabled=disabled_toolsets, tools=tools, read_only=read_only)
+        self.require_toolsets((scope.enabled or frozenset()) | scope.disabled, Scope())
+        required = require_names(required_tools, "required_tools")
+        return self.open_session(scope=scope, window=model_context, required=required, principal=principal)
 
     def open_session(
         self,
@@ -269,7 +268,7 @@ class Crib:
         """A session with this scope, and with approval rules of its own besides the general ones."""
         if self._closed:
             raise ConfigError("The crib is closed.")
-        if window is not None and (isinstance(window, bool) or window < 0):
+        if window is not None and not _is_window(window):
             raise ConfigError(f"`model_context` must be a number of tokens, not {window!r}.")
         self._sessions += 1
         session = Session(
@@ -344,12 +343,12 @@ class Crib:
             )
         )
 
-    # Inside
-
-    def _require_toolsets(self, names: frozenset[str]) -> None:
+    def require_toolsets(self, names: frozenset[str], scope: Scope) -> None:
+        """Raises `ConfigError` for a name that is no toolset of the scope, whether there is one elsewhere or not."""
         if not names:  # nobody has to be asked: an assembly does
             return
-        known = {toolset.name for toolset in self.inventory.toolsets} | set(self.stock.sources)
+        every = {toolset.name for toolset in self.inventory.toolsets} | set(self.stock.sources)
+        known = {name for name in every if scope.allows_toolset(name)}
         for name in sorted(names - known):
             hint = nearest(name, known)
             raise ConfigError(f"There is no toolset `{name}`{f': did you mean `{hint}`?' if hint else '.'}")
@@ -366,6 +365,10 @@ def _log_activation(assembly: Assembly) -> None:
             decision.tokens,
             decision.threshold,
         )
+
+
+def _is_window(window: object) -> bool:
+    return isinstance(window, int | float) and not isinstance(window, bool) and 0 <= window < float("inf")
 
 
 def _default_retriever(settings: Settings, clock: Callable[[], float]) -> Retriever:

@@ -123,6 +123,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
             return True
         return isinstance(other, Tool) and self.fingerprint == other.fingerprint
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # a structure has an answer of its own: whether it is another object
+
     def __hash__(self) -> int:
         return hash(self.fingerprint)
 
@@ -233,6 +236,8 @@ class Result(Struct, frozen=True, kw_only=True):
     meta: JsonObject = msgspec.field(default_factory=dict[str, "Json"])
     code: str | None = None
     """The code of the error, if Toolcrib refused or failed the call."""
+    notes: tuple[str, ...] = ()
+    """What was repaired in the arguments of the call; the last block of the content says it, too."""
     dialect: DialectName | None = None
     raw: Json = None
     """The result as some API gave it, in the shape of `dialect`."""

@@ -3,22 +3,22 @@
 Both see one catalog and nothing else (S19). What an answer looks like is decided in `answers`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from threading import Lock
-from typing import Protocol
+from typing import Protocol, cast
 from weakref import WeakKeyDictionary
 
 import orjson
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from toolcrib.alongside import Alongside
-from toolcrib.answers import AnswerWriter, all_doubtful, find_tools
+from toolcrib.answers import AnswerWriter, Found, all_doubtful, find_tools, most_different, without_twins
 from toolcrib.bridge import TOOL_CALL, TOOL_DESCRIBE, Describe, Search
 from toolcrib.cards import Cards, Shelf
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import Json, JsonObject, Tool, Toolset, ToolsetName, json_chars
 from toolcrib.errors import CallError, SearchRefused
-from toolcrib.limits import DESCRIBE_MAX_CHARS
+from toolcrib.limits import DESCRIBE_MAX_CHARS, RESULTS_MAX_HITS
 from toolcrib.names import Names
 from toolcrib.progress import ProgressGuard
 from toolcrib.retrieval.base import Document, Grouped, Index, Ranking, Retriever
@@ -27,6 +27,8 @@ from toolcrib.settings import ToolSearchSettings
 from toolcrib.tokens import estimate_tokens
 
 _NOTHING = frozenset[str]()
+_DEEPER = 4
+"""Times as many hits are looked at where twins took places."""
 
 
 class RetrieverFactory(Protocol):
@@ -42,12 +44,13 @@ class SearchAnswer(Struct, frozen=True, kw_only=True):
 
     body: JsonObject
     names: tuple[str, ...]
-    """Tools that the answer shows, best first."""
+    """Tools that the answer shows, those that are the same as a shown one included, best first."""
     abstained: bool
     doubtful: bool
     """Perhaps none of the tools does what any of the queries asks for."""
     mode: str
     scores: tuple[float, ...]
+    """Of each of the names."""
 
     @property
     def tokens(self) -> int:
@@ -98,20 +101,29 @@ class Discovery:
         index, shelf = self._prepare(catalog)
         rankings = [index.search(query, limit=limit) for query in question.queries]
         found = find_tools(shelf, rankings, limit)
+        shown = without_twins(found)
+        if len(shown) < len(found):
+            asked = zip(question.queries, rankings, strict=True)
+            rankings = [_refilled(index, shelf, query, ranking, limit) for query, ranking in asked]
+            found = find_tools(shelf, rankings, RESULTS_MAX_HITS)
+            shown = without_twins(found)
         body = self._writer.write(
             catalog,
             question.queries,
             rankings,
-            found,
+            shown,
             stance=verdict.stance,
             known=guard.shown if verdict.stance != "full" else _NOTHING,
         )
-        names = [item.tool.name for item in found]
+        if "more" in body:
+            visible = _names_in(body)
+            found = [item for item in found if item.tool.name in visible]
+        names = tuple([item.tool.name for item in found])
         guard.after_search(question.queries, names)
         return SearchAnswer(
             body=body,
-            names=tuple(names),
-            abstained=not found,
+            names=names,
+            abstained=not names,
             doubtful=all_doubtful(rankings),
             mode=rankings[0].mode,
             scores=tuple([item.score for item in found]),
@@ -128,10 +140,11 @@ class Discovery:
         for name in question.names:
             found = names.find(name, bridged=True)
             body = found.for_model() if isinstance(found, CallError) else self._description(names.catalog, found)
-            room -= len(orjson.dumps(body))
-            if room < 0:
+            size = len(orjson.dumps(body))
+            if size > room:
                 bodies.append({"name": name, "error": "The answer would be too long: describe this one alone."})
                 continue
+            room -= size
             bodies.append({"name": name, **body})
             if isinstance(found, Tool):
                 tools.append(found)
@@ -190,6 +203,32 @@ class _Made:
         known = self.latest.get(toolset.name, ())
         documents = self.latest[toolset.name] = documents_of(toolset, self._aliases, known)
         return documents
+
+
+def _names_in(body: JsonObject) -> Set[str]:
+    """The names that an answer shows: what its budget has no room for was not seen by anybody."""
+    names: set[str] = set()
+    for match in cast("list[JsonObject]", body["matches"]):
+        names.add(str(match["name"]))
+        if isinstance(same := match.get("same_as"), list):
+            names.update(map(str, same))
+    return names
+
+
+def _refilled(index: Index, shelf: Shelf, query: str, ranking: Ranking, limit: int) -> Ranking:
+    """The ranking with further hits for the places that twins took, as far as there are any."""
+    depth, reached = limit, len(ranking.hits)
+    while reached == depth < RESULTS_MAX_HITS and len(_different(shelf, ranking)) < limit:
+        depth = min(_DEEPER * depth, RESULTS_MAX_HITS)
+        deeper = index.search(query, limit=depth).hits
+        reached, known = len(deeper), {hit.key for hit in ranking.hits}
+        ranking = structs.replace(ranking, hits=(*ranking.hits, *(hit for hit in deeper if hit.key not in known)))
+    found = find_tools(shelf, (ranking,), RESULTS_MAX_HITS)
+    return structs.replace(ranking, hits=ranking.hits[: len(most_different(found, limit))])
+
+
+def _different(shelf: Shelf, ranking: Ranking) -> Sequence[Found]:
+    return without_twins(find_tools(shelf, (ranking,), RESULTS_MAX_HITS))
 
 
 def refusal(guard: ProgressGuard, stale: int) -> SearchRefused:

@@ -3,13 +3,17 @@
 The command line and the console show the same value.
 """
 
+from collections.abc import Sequence
+from itertools import chain
+
 from msgspec import Struct
 
+from toolcrib.bridge import search_for
 from toolcrib.catalog import Catalog
 from toolcrib.crib import Crib
 from toolcrib.definitions import JsonObject
 from toolcrib.discovery import SearchAnswer
-from toolcrib.retrieval.base import Ranking
+from toolcrib.retrieval.base import Hit, Ranking
 from toolcrib.session import Session
 
 
@@ -22,6 +26,8 @@ class Explained(Struct, frozen=True, kw_only=True):
     """The hits, best first: what the model reads of each, its score, and its evidence if that was asked for."""
     confidence: float
     """0 to 1: how likely the first hit is what was meant."""
+    read_as: str
+    """What was looked up, where that is not what was typed."""
 
     @property
     def nearest(self) -> tuple[str, ...]:
@@ -33,6 +39,7 @@ class Explained(Struct, frozen=True, kw_only=True):
         """The keys that scripts rely on."""
         return {
             "query": self.query,
+            "read_as": self.read_as,
             "total_available": self.answer.body["total_available"],
             "matches": list(self.matches),
             "abstained": self.answer.abstained,
@@ -48,22 +55,41 @@ def explain_search(crib: Crib, session: Session, query: str, *, limit: int | Non
     return explained(query, answer, find_reasons(crib, session.catalog, query, answer, explain=explain))
 
 
-def find_reasons(crib: Crib, catalog: Catalog, query: str, answer: SearchAnswer, *, explain: bool = True) -> Ranking:
-    """Why an answer is as it is. Takes many times as long as the answer itself."""
-    return crib.discovery.rank(catalog, query, limit=max(1, len(answer.names)), explain=explain)
+def find_reasons(
+    crib: Crib, catalog: Catalog, query: str, answer: SearchAnswer, *, explain: bool = True
+) -> tuple[Ranking, ...]:
+    """Why an answer is as it is, for each of its needs. Takes many times as long as the answer itself."""
+    more = answer.body.get("more")
+    limit = max(1, len(answer.names) + (more if isinstance(more, int) else 0))
+    needs = search_for((query,)).queries
+    return tuple([crib.discovery.rank(catalog, need, limit=limit, explain=explain) for need in needs])
 
 
-def explained(query: str, answer: SearchAnswer, ranking: Ranking) -> Explained:
-    """An answer with its reasons."""
-    evidence = {hit.key: hit.evidence for hit in ranking.hits}
+def explained(query: str, answer: SearchAnswer, rankings: Sequence[Ranking]) -> Explained:
+    """An answer with its reasons: those of the need that a hit answers best."""
+    scores = dict(zip(answer.names, answer.scores, strict=True))
+    best: dict[str, Hit] = {}
+    for hit in chain.from_iterable(ranking.hits for ranking in rankings):
+        if hit.key not in best or best[hit.key].score < hit.score:
+            best[hit.key] = hit
     found = answer.body.get("matches")
     shown = [match for match in found if isinstance(match, dict)] if isinstance(found, list) else []
     matches: list[JsonObject] = []
-    for match, score in zip(shown, answer.scores, strict=False):
+    for match in shown:
         item: JsonObject = {"toolset" if key == "source" else key: value for key, value in match.items()}
-        item["score"] = round(score, 4)
-        parts = evidence.get(str(match["name"]))
-        if parts:
-            item["evidence"] = {name: round(value, 4) for name, value in parts.items()}
+        name = str(match["name"])
+        item["score"] = round(scores[name], 4)
+        hit = best.get(name)
+        if hit is not None and hit.evidence:
+            item["evidence"] = {part: round(value, 4) for part, value in hit.evidence.items()}
         matches.append(item)
-    return Explained(query=query, answer=answer, matches=tuple(matches), confidence=ranking.confidence)
+    first = answer.names[0] if answer.names else None
+    leading = [each for each in rankings if (each.hits[0].key if each.hits else None) == first] or rankings
+    return Explained(
+        query=query,
+        answer=answer,
+        matches=tuple(matches),
+        confidence=max(each.confidence for each in leading),
+        # Of several needs each was looked up by itself.
+        read_as=rankings[0].read_as if len(rankings) == 1 else "",
+    )

@@ -47,6 +47,16 @@ INTAKE_REPORTS = 100
 QUERY_MAX_CHARS = 1_024
 """A longer query is cut: it is a few sentences, not a document."""
 
+QUERY_READ_CHARS = 65_536
+"""What is looked at of a query, to find what is asked beside pasted data; the rest is dropped on arrival."""
+
+QUERY_SHOWN_CHARS = 400
+"""What an answer repeats of a query, of one among several a fourth: enough to know it by. Who pastes a picture into one
+does not pay for it twice."""
+
+LANGUAGE_MAX_WORDS = 192
+"""Words and marks of a query in another language that are said in English: more than a sentence is read by."""
+
 QUERIES_PER_SEARCH = 8
 """Needs that one `tool_search` may state at once."""
 
@@ -68,11 +78,20 @@ ARGUMENTS_MAX_BYTES = 1024 * 1024
 ARGUMENTS_MAX_DEPTH = 64
 """Nesting of the arguments of one call."""
 
+REFUSAL_SCHEMA_MAX_CHARS = 8_000
+"""Schema that goes with a refusal, about 2,000 tokens; of a larger one only what concerns the wrong arguments."""
+
 RESULT_MAX_CHARS = 20_000
 """Text of one result that reaches the model; the rest is cut with a note that says so."""
 
 RESULT_MAX_BLOCKS = 100
 """Content blocks of one result."""
+
+FUNCTION_ITEMS = 1_000
+"""Items of a generator that are read, as many as a model can make use of; a further one is told of."""
+
+FUNCTION_THREADS = 64
+"""Threads of one toolset of Python functions, those that hang included: four times its calls at once."""
 
 CALL_DEADLINE_S = 120.0
 """Seconds that a tool may take."""
@@ -88,6 +107,9 @@ APPROVAL_TTL_MAX_S = 31_536_000.0
 
 APPROVALS_PENDING = 5
 """Questions that one session may have open, so that nobody is worn down by a spray of prompts."""
+
+ARGUMENTS_SHOWN_CHARS = 8_000
+"""Characters of the arguments that somebody is asked about: a few pages are read, and a question fits its file."""
 
 CONCURRENCY_GLOBAL = 256
 CONCURRENCY_PER_TOOLSET = 16
@@ -334,6 +356,10 @@ UPSTREAM_NOISE_BYTES_PER_MINUTE = 64 * 1024
 """What a server writes to its standard error, or garbage on its output, that is logged; more is only counted."""
 PARKED_CALLS = 256
 """Calls that wait for a stateless client to come back with an answer."""
+PARKED_SHARE = 0.5
+"""Share of a principal's places that may be taken by such calls; the oldest is ended for a further one."""
+PARKED_WANTED_S = 15.0
+"""Seconds that such a call goes on waiting while others queue for the same server: its client may never come back."""
 PARKED_S = 600.0
 """Seconds that such a call waits; the server's own deadline counts besides."""
 INPUT_ROUNDS = 8
@@ -377,13 +403,17 @@ SSE_PING_S = 15.0
 GC_EVERY_OBJECTS = 10_000
 """New objects after which the collector of cycles looks at the youngest: some megabytes."""
 SESSIONS_MAX = 1_000
-"""Sessions of old clients kept at once; the longest unused one is ended for a new one."""
+"""Sessions of old clients kept at once; of who has the most, the longest unused one is ended for a new one."""
 SESSION_IDLE_S = 1_800.0
 """Seconds after which an unused session is ended."""
+LOOK_EVERY_S = 1.0
+"""Seconds between two looks at what clients keep open: so long somebody goes on hearing whose token was revoked."""
 STREAM_BACKLOG = 1_024
 """Messages waiting for a client that does not read; then its stream is ended."""
 LISTENERS_MAX = 256
-"""Open subscription streams."""
+"""Open subscription streams; who has the most gives one up for who has fewer."""
+SUBSCRIPTIONS_PER_CLIENT = 1_000
+"""Resources that one old client follows: each is a request to its server, and again after every start."""
 AUTH_FAILURES_PER_MINUTE = 10
 """Wrong tokens from one address before it is told to wait."""
 AUTH_ADDRESSES = 10_000

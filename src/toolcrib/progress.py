@@ -1,7 +1,7 @@
 """The progress guard: stops a model that searches without getting anywhere (X7).
 
-Discovery is progress: a search that leads to a tool it had not led to before, for a need not stated before, is
-free. A search that repeats or rephrases an earlier one, or that shows nothing new, is counted. The answers get
+Discovery is progress: a search that leads to a tool that none had led to before is free, however alike two needs are
+phrased. Of others, one that repeats or rephrases an earlier one, or that shows nothing new, is counted. The answers get
 shorter, then firmer, then searching is refused with the next legal step. Using a tool that was found starts the
 count again. Everything depends on the sequence of searches and uses alone: no clock, no randomness.
 """
@@ -12,12 +12,15 @@ from typing import Literal, NamedTuple
 
 from toolcrib.definitions import JsonObject, canonical_json, fingerprint_of
 from toolcrib.intake.naming import fold
-from toolcrib.limits import SEARCHES_SHORT, SEARCHES_STALE, SEARCHES_UNUSED
+from toolcrib.limits import QUERY_MAX_CHARS, SEARCHES_SHORT, SEARCHES_STALE, SEARCHES_UNUSED
+from toolcrib.retrieval.pasted import without_data
 
 Stance = Literal["full", "short", "firm", "refuse"]
 
 _REPHRASED = 0.5
 """Share of common words above which two queries state the same need: "list issues" and "create issue" do not."""
+
+_NEEDS_KEPT = 64
 
 _FILLERS = frozenset({
     "a", "an", "the", "to", "of", "for", "in", "on", "with", "and", "or", "my", "me", "i", "please", "tool", "tools",
@@ -71,13 +74,13 @@ class ProgressGuard:
         """Takes note of what a search asked and showed."""
         rephrased = bool(self._needs) and all(map(self._is_known, queries))
         # Tools fill up the end of earlier answers: what a search is about is what it puts first.
-        fresh = not self._shown.issuperset(names) or not self._leads.issuperset(names[:1])
+        leads = not self._leads.issuperset(names[:1])
         self._leads.update(names[:1])
-        if rephrased or not fresh:
-            self._stale += 1
-        else:
+        if leads or not (rephrased or self._shown.issuperset(names)):
             self._unused += 1
-        self._needs = [*self._needs, *queries][-64:]
+        else:
+            self._stale += 1
+        self._needs = [*self._needs, *map(_need, queries)][-_NEEDS_KEPT:]
         self._shown.update(names)
 
     def note_described(self, names: Iterable[str]) -> None:
@@ -107,8 +110,13 @@ class ProgressGuard:
         self._needs.clear()
 
     def _is_known(self, query: str) -> bool:
-        need = _words(query)
+        need = _words(_need(query))
         return any(_likeness(need, _words(known)) > _REPHRASED for known in self._needs)
+
+
+def _need(query: str) -> str:
+    """What is kept of a query: as much as is searched for."""
+    return query if len(query) <= QUERY_MAX_CHARS else without_data(query)[:QUERY_MAX_CHARS]
 
 
 @lru_cache(128)

@@ -7,9 +7,11 @@ unclassified tools are outside of it: no scope drops them (S8).
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import cast
 
 from toolcrib.core import CoreSet, undeferrable
 from toolcrib.definitions import Tool, Toolset
+from toolcrib.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +51,26 @@ class Scope:
         tools: Iterable[str] | None = None,
         read_only: bool = False,
     ) -> "Scope":
-        """The intersection of this scope and what is given."""
+        """The intersection of this scope and what is given. Raises `ConfigError` for what is no list of names."""
         granted = self.enabled
         if enabled is not None:
-            granted = frozenset(enabled) if granted is None else granted & frozenset(enabled)
+            names = frozenset(require_names(enabled, "enabled_toolsets"))
+            granted = names if granted is None else granted & names
         return Scope(
             enabled=granted,
-            disabled=self.disabled | frozenset(disabled),
-            tools=self.tools if tools is None else (*self.tools, frozenset(tools)),
+            disabled=self.disabled | frozenset(require_names(disabled, "disabled_toolsets")),
+            tools=self.tools if tools is None else (*self.tools, frozenset(require_names(tools, "tools"))),
             read_only=self.read_only or read_only,
             always_visible=self.always_visible,
         )
+
+
+def require_names(given: Iterable[str], key: str) -> tuple[str, ...]:
+    """The names of a list. Raises `ConfigError` for a string, whose letters would be names of one letter each."""
+    names: tuple[object, ...] = () if isinstance(given, str) else tuple(cast("Iterable[object]", given))
+    if isinstance(given, str) or not all(isinstance(name, str) for name in names):
+        raise ConfigError(f'`{key}` must be a list of names, such as ["name"], not {given!r}.')
+    return cast("tuple[str, ...]", names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

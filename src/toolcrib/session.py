@@ -17,7 +17,7 @@ from toolcrib.assembly import Assembly, Turn, build_turn
 from toolcrib.bridge import Describe, Invocation, Request, Search, search_for, unwrap
 from toolcrib.catalog import Catalog
 from toolcrib.definitions import DialectName, Json, JsonObject, ModelCall, Result, Route, Tool, json_chars, text_result
-from toolcrib.dialects import DIALECTS, read_call, require_dialect
+from toolcrib.dialects import DIALECTS, read_call, require_dialect, salvage_call
 from toolcrib.dialects.mcp import open_result
 from toolcrib.discovery import SearchAnswer
 from toolcrib.errors import CallError, ConfigError, InvalidArguments, RequiredToolsMissing
@@ -28,7 +28,7 @@ from toolcrib.execution.executor import Done, Run, error_result
 from toolcrib.inventory import Selection
 from toolcrib.names import Names, not_available
 from toolcrib.progress import ProgressGuard
-from toolcrib.scope import Scope
+from toolcrib.scope import Scope, require_names
 from toolcrib.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -93,22 +93,24 @@ class Session:
     def assemble(
         self,
         *,
-        dialect: DialectName = "openai_chat",
+        dialect: DialectName | None = None,
         previous: Turn | None = None,
         definitions: Sequence[JsonObject] | None = None,
     ) -> Turn:
         """The tools for one turn.
 
         Args:
-            dialect: The shape of the model API.
-            previous: The turn before this one: its bytes are kept, and what changed is said in `notice`.
+            dialect: The shape of the model API; if not given, that of the previous turn, or `openai_chat`.
+            previous: The turn before this one: its array is kept, byte for byte in the same dialect, and what changed
+                is said in `notice`.
             definitions: What the host has in its array already. Bridge tools among them are dropped, deferrable ones
                 are replaced, all others stay as they are and where they are.
 
         Raises:
             RequiredToolsMissing: Before any model is called.
         """
-        require_dialect(dialect)
+        if dialect is not None:
+            require_dialect(dialect)
         selection = self._selection()
         missing = self._missing(selection)
         if missing:
@@ -116,7 +118,7 @@ class Session:
         given = None if definitions is None else self._crib.admit_definitions(definitions)
         assembly = self._crib.assemblies.get(selection, window=self.window, definitions=given)
         self._looked = True
-        turn = build_turn(assembly, dialect=dialect, previous=previous)
+        turn = build_turn(assembly, dialect=dialect, previous=previous, hosted=given is not None)
         self._crib.note_assembly(self, assembly, turn)
         return turn
 
@@ -136,6 +138,7 @@ class Session:
         """
         if mode not in ("sequential", "parallel"):
             raise ConfigError(f"There is no mode `{mode}`: use `sequential` or `parallel`.")
+        self._crib.dispatcher.require_loop()
         plan = [self._read(raw) for raw in calls]
         answers: list[Answer] = []
         for batch in self._batches(plan, mode):
@@ -221,7 +224,13 @@ class Session:
         model_context: int | None = None,
         required_tools: Iterable[str] = (),
     ) -> "Session":
-        """A session with at most what this one has: for a sub-agent or a scheduled turn (S19)."""
+        """A session with at most what this one has: for a sub-agent or a scheduled turn (S19).
+
+        Raises `ConfigError` for a disabled toolset that this session does not have: a slip must not grant more.
+        """
+        disabled_toolsets = frozenset(require_names(disabled_toolsets, "disabled_toolsets"))
+        self._crib.require_toolsets(disabled_toolsets - self.scope.disabled, self.scope)
+        required = require_names(required_tools, "required_tools")
         self._children += 1
         scope = self.scope.narrow(
             enabled=enabled_toolsets, disabled=disabled_toolsets, tools=tools, read_only=read_only
@@ -229,7 +238,7 @@ class Session:
         return self._crib.open_session(
             scope=scope,
             window=model_context if model_context is not None else self.window,
-            required=tuple(required_tools),
+            required=required,
             principal=f"{self.principal}/{self._children}",
             policy=self.policy,
         )
@@ -294,7 +303,7 @@ class Session:
         try:
             call = read_call(raw)
         except CallError as error:
-            return ModelCall(id="?", name="?", arguments=None), error
+            return salvage_call(raw), error
         return call, _unwrapped(call)
 
     def _batches(

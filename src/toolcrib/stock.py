@@ -7,6 +7,8 @@ change stays the same object, so that everything derived from it stays valid.
 import logging
 from collections.abc import Sequence
 from itertools import chain
+from operator import is_not
+from threading import RLock
 
 from toolcrib.activity import Activity, Event
 from toolcrib.alongside import common_ends, spliced
@@ -43,7 +45,10 @@ class Stock:
         self._inventory = Inventory()
         self._admission = Admission()
         self._reported: set[HeldBack | Drift] = set()
-        self._stale = False
+        self._news = self._seen = object()
+        """Another object whenever something may have changed; which one was there at the last look."""
+        self._looking = RLock()
+        """Of two threads that look, the second sees what the first has made."""
 
     def add(self, source: Source) -> None:
         """Adds a source. Raises `ConfigError` if its name, or that of one of its toolsets, is taken."""
@@ -57,7 +62,7 @@ class Stock:
         self.sources[source.name] = source
         if not source.watch(self.refresh):
             self._polled.append(source)
-        self._stale = True
+        self._news = object()
 
     def remove(self, name: str) -> Source:
         """Removes a source. Raises `ConfigError` if there is none of this name."""
@@ -68,20 +73,27 @@ class Stock:
         if source in self._polled:
             self._polled.remove(source)
         self._offered.pop(name, None)
-        self._stale = True
+        self._news = object()
         return source
 
     def refresh(self) -> None:
         """Has the sources and the lock file looked at again."""
-        self._stale = True
+        self._news = object()
 
     def look(self, *, ask: bool = True) -> Inventory:
         """All toolsets now; sources that tell nobody of their changes are asked only if `ask` says so."""
-        if self._stale or (ask and self._polled):
-            current = tuple([source.snapshot() for source in self.sources.values()])
-            if self._stale or any(new is not old for new, old in zip(current, self._snapshots, strict=True)):
-                self._rebuild(current)
+        if self._news is not self._seen or (ask and self._polled):
+            with self._looking:
+                self._look()
         return self._inventory
+
+    def _look(self) -> None:
+        # Before anybody is asked: what changes meanwhile is for the next look.
+        news, sources = self._news, tuple(self.sources.values())
+        current = tuple([source.snapshot() for source in sources])
+        if news is not self._seen or len(current) != len(self._snapshots) or any(map(is_not, current, self._snapshots)):
+            self._seen = news
+            self._rebuild(sources, current)
 
     @property
     def admission(self) -> Admission:
@@ -90,21 +102,19 @@ class Stock:
 
     def owner_of(self, toolset: str) -> Source:
         """The source of a toolset; of two that offer one of this name, the later."""
-        if self._owners is None:
-            self._owners = {
-                offered.name: source
-                for source, snapshot in zip(self._asked, self._snapshots, strict=True)
-                for offered in snapshot
-            }
-        return self._owners[toolset]
+        owners = self._owners
+        if owners is None:
+            with self._looking:
+                owners = self._owners = {
+                    offered.name: source
+                    for source, snapshot in zip(self._asked, self._snapshots, strict=True)
+                    for offered in snapshot
+                }
+        return owners[toolset]
 
-    def _rebuild(self, snapshots: tuple[Sequence[Toolset], ...]) -> None:
-        self._stale = False
-        self._snapshots, self._asked, self._owners = snapshots, tuple(self.sources.values()), None
-        given = [
-            self._offers_of(source, tuple(snapshot))
-            for source, snapshot in zip(self.sources.values(), snapshots, strict=True)
-        ]
+    def _rebuild(self, sources: tuple[Source, ...], snapshots: tuple[Sequence[Toolset], ...]) -> None:
+        self._snapshots, self._asked, self._owners = snapshots, sources, None
+        given = [self._offers_of(source, tuple(snapshot)) for source, snapshot in zip(sources, snapshots, strict=True)]
         offers = given[0] if len(given) == 1 else tuple(chain.from_iterable(given))
         self._admission = self._intake.admit(offers, self._admission)
         self._inventory = build_inventory(self._admission.toolsets, self._inventory)

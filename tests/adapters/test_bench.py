@@ -1,9 +1,12 @@
 """What every adapter stands on: an array that stays, and news that ride with the next result."""
 
+import asyncio
 import io
 import json
+from types import SimpleNamespace
 from typing import Any
 
+import orjson
 import pytest
 from tests.agent.talk import issues, weather
 from tests.fakes.scripted_model import Say, ScriptedModel, search, through_bridge
@@ -17,8 +20,10 @@ from toolcrib.adapters.turns import Turns
 from toolcrib.crib import Crib
 from toolcrib.limits import JSON_LINE_MAX_BYTES
 from toolcrib.settings import Settings, ToolSearchSettings, ToolsSettings
+from toolcrib.sources.functions import Functions
 
 ON = Settings(tools=ToolsSettings(tool_search=ToolSearchSettings(enabled="on")))
+OFF = Settings(tools=ToolsSettings(tool_search=ToolSearchSettings(enabled="off")))
 BRIDGE = ["tool_search", "tool_describe", "tool_call"]
 
 
@@ -34,6 +39,51 @@ async def test_the_array_stays_and_news_ride_with_the_next_result() -> None:
         again = await bench.run("tool_call", {"name": "tracker__create_issue", "arguments": {"title": "Leak"}})
         assert "notice" not in again
         assert bench.tools() == before
+
+
+@pytest.mark.requirement("X10")
+async def test_news_are_told_beside_a_new_array_too() -> None:
+    async with Crib(weather(), settings=OFF) as crib:
+        bench = Bench(crib.session())
+        assert [tool.name for tool in bench.tools()] == ["weather__forecast"]
+        crib.add(issues())
+        text = await bench.run("weather__forecast", {"city": "Bern"})
+        assert "[notice from the host: Tools now available" in text
+        assert "tracker__create_issue" in {tool.name for tool in bench.tools()}
+
+
+@pytest.mark.parametrize("api", ["openai", "anthropic"])
+async def test_a_turn_that_is_cancelled_while_tools_run_leaves_a_conversation_that_can_go_on(api: str) -> None:
+    started, gate = asyncio.Event(), asyncio.Event()
+    slow = Functions("slow")
+
+    @slow.tool
+    async def wait() -> str:
+        """Waits."""
+        started.set()
+        await gate.wait()
+        return "done"
+
+    async def reply(**_: Any) -> Any:
+        if api == "anthropic":
+            block = SimpleNamespace(type="tool_use", id="c1", name="wait", input={})
+            block.model_dump = lambda **_: {"type": "tool_use", "id": "c1", "name": "wait", "input": {}}
+            return SimpleNamespace(content=[block])
+        call = {"id": "c1", "type": "function", "function": {"name": "wait", "arguments": "{}"}}
+        message = SimpleNamespace(content=None, tool_calls=[call])
+        message.model_dump = lambda **_: {"role": "assistant", "tool_calls": [call]}
+        return SimpleNamespace(choices=[SimpleNamespace(message=message)])
+
+    create = SimpleNamespace(create=reply)
+    client: Any = SimpleNamespace(messages=create, chat=SimpleNamespace(completions=create))
+    messages = as_messages("Wait.")
+    run: Any = openai_turn if api == "openai" else anthropic_turn
+    turn = asyncio.create_task(run(client, Crib(slow, settings=OFF).session(), model="m", messages=messages))
+    await started.wait()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    assert messages == as_messages("Wait.")
 
 
 async def test_a_refusal_is_an_answer() -> None:
@@ -101,6 +151,21 @@ async def test_json_lines_answer_every_line_and_survive_wrong_ones() -> None:
     assert answers[1]["results"][0]["tool"] == "weather__forecast"
     assert answers[2]["answer"]["matches"][0]["name"] == "weather__forecast"
     assert all("error" in answers[place] for place in (3, 5, 6, 7, 8, 9))
+
+
+async def test_json_lines_answer_with_what_can_be_written_whatever_the_id_or_the_tool_says() -> None:
+    odd = Functions("odd")
+
+    @odd.tool
+    def names() -> str:
+        """Gives names."""
+        return "report-\udcff.txt"
+
+    host = JsonLines(Crib(odd, settings=OFF).session())
+    nested = b'{"id":' + b"[" * 600 + b"]" * 600 + b',"op":"begin_turn"}'
+    calls = b'{"id":1,"op":"execute","calls":[{"id":"1","name":"names","arguments":{}}, {"id":"2","name":""}]}'
+    for line in (nested, calls):
+        assert orjson.dumps(await host.answer(line))
 
 
 async def test_json_lines_tell_what_changed() -> None:

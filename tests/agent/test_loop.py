@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.agent.talk import APIS, issues, talk, weather
-from tests.fakes.scripted_model import CallTools, Drop, Refuse, Say, call, search, through_bridge
+from tests.fakes.scripted_model import CallTools, Drop, Refuse, Say, Stop, call, search, through_bridge
 
 from toolcrib.errors import ModelError, RequiredToolsMissing
 from toolcrib.limits import AGENT_CALLS_PER_REPLY
@@ -239,6 +239,73 @@ async def test_a_connection_that_breaks_is_an_error_and_the_conversation_can_go_
         report = await it.agent.run("Are you there?")
         assert report.text == "Here I am again."
         assert '"matches"' in it.endpoint.requests[-1].results[0], "what was found before the break is still there"
+
+
+CUT = {"openai_chat": "length", "openai_responses": "max_output_tokens", "anthropic": "max_tokens"}
+
+
+@pytest.mark.requirement("X28")
+@pytest.mark.parametrize("api", APIS)
+async def test_a_call_in_which_a_reply_was_cut_is_answered_and_not_run(api: str, tmp_path: Path) -> None:
+    cut = CallTools((
+        ("tracker__create_issue", {"title": "Whole"}),
+        ("tracker__create_issue", '{"title": "Leak", "body": "Water in the'),
+    ))  # fmt: skip
+    async with talk([Stop(cut, CUT[api]), Say("Shorter next time.")], tmp_path, api=api) as it:
+        report = await it.agent.run("Open two issues.")
+        assert it.ran() == ["tracker__create_issue"]
+        assert "cut at the bound" in it.endpoint.requests[-1].results[1]
+        assert [answer.result.code for answer in report.answers] == [None, "invalid_call"]
+
+
+@pytest.mark.requirement("X28")
+@pytest.mark.parametrize("api", APIS)
+async def test_a_stream_that_ends_without_a_reason_is_an_error_and_runs_nothing(api: str, tmp_path: Path) -> None:
+    half = call("tracker__create_issue", '{"title": "Leak"')
+    async with talk([Stop(half), Stop(Say("Half a")), Say("Whole.")], tmp_path, api=api) as it:
+        for _ in range(2):
+            with pytest.raises(ModelError):
+                await it.agent.run("Open an issue.")
+        assert it.ran() == []
+        assert (await it.agent.run("Once more.")).text == "Whole."
+
+
+@pytest.mark.requirement("X28")
+async def test_half_arguments_in_a_reply_that_ended_well_are_not_filled_in(tmp_path: Path) -> None:
+    half = call("tracker__create_issue", '{"title": "Leak", "body": "Wat')
+    async with talk([half, Say("I see.")], tmp_path, api="anthropic") as it:
+        await it.agent.run("Open an issue.")
+        assert it.ran() == []
+        assert "error" in it.endpoint.requests[-1].results[0]
+
+
+@pytest.mark.requirement("X28")
+@pytest.mark.parametrize(
+    ("api", "step", "outcome"),
+    [
+        ("anthropic", Stop(Say(""), "refusal"), "declined"),
+        ("anthropic", Say(" "), "empty"),
+        ("anthropic", Stop(Say("Half"), "max_tokens"), "cut"),
+        ("openai_chat", Stop(Say("No."), "content_filter"), "declined"),
+        ("openai_chat", Say(""), "empty"),
+        ("openai_responses", Stop(Say("No."), "content_filter"), "declined"),
+        ("openai_responses", Say(""), "empty"),
+    ],
+)
+async def test_a_turn_that_ends_without_an_answer_is_not_completed(
+    api: str, step: Say | Stop, outcome: str, tmp_path: Path
+) -> None:
+    async with talk([step, Say("Hello.")], tmp_path, api=api) as it:
+        assert (await it.agent.run("Hi.")).outcome == outcome
+        assert it.notes.notes
+        assert (await it.agent.run("Hi?")).outcome == "completed"
+
+
+@pytest.mark.requirement("X28")
+async def test_a_reply_that_pauses_is_asked_to_go_on(tmp_path: Path) -> None:
+    async with talk([Stop(Say("Thinking."), "pause_turn"), Say("Done.")], tmp_path, api="anthropic") as it:
+        report = await it.agent.run("Think.")
+        assert (report.text, report.outcome, report.steps) == ("Done.", "completed", 2)
 
 
 @pytest.mark.requirement("X28")

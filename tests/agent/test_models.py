@@ -6,6 +6,7 @@ import pytest
 
 from toolcrib.agent.models import open_model, told_window, window_of
 from toolcrib.agent.openai_client import _Gathered
+from toolcrib.agent.pieces import Pieces
 from toolcrib.errors import ConfigError, ModelError
 from toolcrib.settings import AgentSettings
 
@@ -69,7 +70,7 @@ def test_calls_that_an_endpoint_numbers_or_names_badly_are_kept_apart() -> None:
     gathered.take(chunk({"index": None, "id": None, "name": None, "arguments": None}, finish="length"), said.append)
     reply = gathered.reply()
     assert said == ["Let me see."]
-    assert reply.cut
+    assert reply.ending == "cut"
     assert [(call["id"], call["function"]["name"]) for call in reply.calls] == [
         ("a", "one"),
         ("b", "two"),
@@ -77,12 +78,48 @@ def test_calls_that_an_endpoint_numbers_or_names_badly_are_kept_apart() -> None:
     ]
 
 
+def test_pieces_of_calls_that_are_all_numbered_alike_go_to_the_call_that_came_last() -> None:
+    gathered = _Gathered(0)
+    for piece in (
+        {"index": 0, "id": "a", "name": "f", "arguments": '{"x":'},
+        {"index": 0, "arguments": "1}"},
+        {"index": 0, "id": "b", "name": "g", "arguments": '{"y":'},
+        {"index": 0, "arguments": "2"},
+        {"index": 0, "id": "a", "arguments": " "},
+        {"index": 0, "id": "b", "arguments": "}"},
+        {"index": 1, "id": "c", "name": "h", "arguments": "{}"},
+    ):
+        gathered.take(chunk(piece), lambda text: None)
+    gathered.take(chunk(finish="tool_calls"), lambda text: None)
+    told = [(call["id"], call["function"]) for call in gathered.reply().calls]
+    assert told == [
+        ("a", {"name": "f", "arguments": '{"x":1} '}),
+        ("b", {"name": "g", "arguments": '{"y":2}'}),
+        ("c", {"name": "h", "arguments": "{}"}),
+    ]
+
+
 def test_an_empty_reply_is_still_a_message_but_no_reply_is_an_error() -> None:
     gathered = _Gathered(0)
     gathered.take(chunk(finish="stop"), print)
     assert gathered.reply().items == ({"role": "assistant", "content": ""},)
-    with pytest.raises(ModelError, match="without a reply"):
+    with pytest.raises(ModelError, match="broke off"):
         _Gathered(0).reply()
+
+
+def test_halves_of_a_character_are_joined_over_pieces_and_a_lone_one_is_replaced() -> None:
+    gathered = _Gathered(0)
+    said: list[str] = []
+    pieces = Pieces(said.append)
+    for text in ("smile \ud83d", "\ude00 and \ud83d", "no", " half \ud83d"):
+        gathered.take(chunk(text=text), pieces)
+    gathered.take(chunk({"index": 0, "id": "a", "name": "f", "arguments": '"\ud83d'}), pieces)
+    gathered.take(chunk({"index": 0, "arguments": '\ude00"'}, finish="tool_calls"), pieces)
+    pieces.end()
+    reply = gathered.reply()
+    assert "".join(said) == reply.text == "smile 😀 and \ufffdno half \ufffd"
+    assert reply.items[0]["content"] == reply.text
+    assert reply.calls[0]["function"] == {"name": "f", "arguments": '"😀"'}
 
 
 @pytest.mark.parametrize("api", ["openai_chat", "openai_responses", "anthropic"])

@@ -1,9 +1,17 @@
+import asyncio
+import io
+import queue
+
 import pytest
 from tests.agent.talk import issues
+from tests.factories import tool
 
 from toolcrib.agent.prompts import show_arguments, visible
+from toolcrib.cli.keyboard import NotText, read_line
 from toolcrib.cli.person import Person
 from toolcrib.crib import Crib
+from toolcrib.definitions import Call
+from toolcrib.execution.approval import ApprovalRequest, binding_of
 from toolcrib.settings import ApprovalSettings, Settings
 
 
@@ -58,8 +66,6 @@ async def test_a_person_sees_the_real_tool_behind_the_bridge_and_only_yes_is_yes
 
 @pytest.mark.requirement("X28")
 async def test_two_questions_never_overlap() -> None:
-    import asyncio
-
     order: list[str] = []
 
     def read(prompt: str) -> str:
@@ -70,3 +76,49 @@ async def test_two_questions_never_overlap() -> None:
     answers = await asyncio.gather(person.clarify("a?", ["red", "blue"]), person.clarify("b?", []))
     assert answers == ["red", "1"]
     assert order == ["ask", "read", "ask", "read"]
+
+
+class Keyboard:
+    """Lines that a test hands out when it wants to."""
+
+    def __init__(self) -> None:
+        self.lines: queue.Queue[str] = queue.Queue()
+        self.prompts: queue.Queue[str] = queue.Queue()
+
+    def read(self, prompt: str) -> str:
+        self.prompts.put(prompt)
+        return self.lines.get()
+
+
+@pytest.mark.requirement("X28")
+async def test_a_line_typed_after_an_abandoned_question_goes_to_whoever_asks_next() -> None:
+    keyboard = Keyboard()
+    person = Person(read=keyboard.read, edit=keyboard.read, write=lambda text: None)
+    abandoned = asyncio.create_task(person.clarify("a?", []))
+    assert await asyncio.to_thread(keyboard.prompts.get) == "> "
+    abandoned.cancel()
+    await asyncio.gather(abandoned, return_exceptions=True)
+    asking = asyncio.create_task(person.line("you> "))
+    await asyncio.sleep(0)
+    keyboard.lines.put("hello")
+    assert await asking == "hello"
+    assert keyboard.prompts.empty(), "one reader served both"
+
+
+@pytest.mark.requirement("X28", "X14")
+async def test_what_was_typed_before_a_question_is_no_answer_to_it() -> None:
+    typed = ["y"]
+    person = Person(read=lambda prompt: typed.pop(0) if typed else "n", write=lambda text: None, discard=typed.clear)
+    call = Call(id="c", tool=tool("delete_repo"), arguments={}, route="bridge", principal="me")
+    assert not await person.approve(ApprovalRequest(call=call, binding=binding_of(call), rule="*"))
+
+
+@pytest.mark.parametrize(("given", "told"), [(b"caf\xe9\n", NotText), (b"", EOFError)])
+def test_a_piped_line_that_is_no_text_is_told_apart_from_the_end(
+    given: bytes, told: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given + b"next\n" * bool(given)), encoding="utf-8"))
+    with pytest.raises(told):
+        read_line("")
+    if given:
+        assert read_line("") == "next"

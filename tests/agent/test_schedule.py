@@ -156,3 +156,25 @@ def test_a_task_that_cannot_be_read_is_wrong_use(tmp_path: Path) -> None:
 
     result = CliRunner().invoke(build_app(), ["run", "--task", str(tmp_path / "none")])
     assert isinstance(result.exception, ConfigError)
+
+
+def test_a_record_that_cannot_be_written_is_told_before_anything_runs(tmp_path: Path) -> None:
+    from toolcrib.errors import ConfigError
+
+    with ScriptedModel([Say("Never.")]) as endpoint:
+        arguments = write_files(tmp_path, endpoint.openai_url)
+        for record, told in ((tmp_path / "none" / "r.json", "no directory"), (tmp_path, "is a directory")):
+            result = CliRunner().invoke(build_app(), [*arguments, "--record", str(record)])
+            assert isinstance(result.exception, ConfigError)
+            assert told in str(result.exception)
+        assert endpoint.requests == []
+
+
+def test_a_piped_line_that_is_no_text_is_left_out_and_told(tmp_path: Path) -> None:
+    with ScriptedModel([Say("Hello.")]) as endpoint:
+        _, _, _, _, config = write_files(tmp_path, endpoint.openai_url)
+        result = CliRunner().invoke(build_app(), ["chat", "--config", config], input=b"caf\xe9\nHi.\n")
+        assert result.exit_code == 0, result.output
+        assert "was left out" in result.stdout
+        (request,) = endpoint.requests
+        assert request.messages[-1]["content"] == "Hi."

@@ -2,7 +2,20 @@
 
 import json
 
-from bench.real_catalogs import ABSENT, KINDS, QUERIES, Asked, RealCatalog, Tally, read_catalogs, report, tools_of
+from bench.real_catalogs import (
+    ABSENT,
+    KINDS,
+    LANGUAGES,
+    QUERIES,
+    Asked,
+    RealCatalog,
+    Tally,
+    in_other_languages,
+    read_catalogs,
+    report,
+    report_languages,
+    tools_of,
+)
 from tests.retrieval.documents import document
 
 from toolcrib.retrieval.base import Hit, Ranking
@@ -47,3 +60,22 @@ def test_an_emptied_answer_that_names_a_right_tool_is_told_from_one_that_does_no
         tally.add(asked, ranking)
     assert tally == Tally(queries=3, emptied=2, named=1, doubtful=1, recall=0.5)
     assert report({"asked": tally}).endswith("| asked | 3 | 2 (66.7%) | 1 | 1 | 0.167 |")
+
+
+def test_a_ninth_of_the_queries_is_asked_in_each_of_eighteen_languages():
+    catalogs = read_catalogs(QUERIES.read_text("utf-8").splitlines())
+    asked = in_other_languages(catalogs, LANGUAGES.read_text("utf-8").splitlines())
+    queries = sum(len(catalog.queries) for catalog in catalogs)
+    assert len(asked) == 18
+    for each in asked.values():
+        found = sum(len(catalog.queries) for catalog in each)
+        assert queries / 9 - 1 <= found <= queries / 9 + 5
+
+
+def test_a_language_is_reported_with_what_is_found_or_named_and_the_mean_of_all():
+    met, near, far = Tally(queries=2, emptied=1, named=1, recall=1.0), Tally(queries=2, emptied=1), Tally(queries=1)
+    kinds = {"asked": met, "told": Tally(queries=2), "absent_near": near, "absent_far": far}
+    assert report_languages({"de": kinds}).splitlines()[2:] == [
+        "| de | 4 | 25.0% | 50.0% | 50.0% | 0.0% |",
+        "| mean | | 25.0% | 50.0% | 50.0% | 0.0% |",
+    ]

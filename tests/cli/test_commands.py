@@ -92,6 +92,23 @@ def test_search_finds_and_explains(tools: Path) -> None:
     assert "mcp-window" in toolcrib("search", "open the window", "--tools", tools, "--retrieval", "lexical").stdout
 
 
+@pytest.mark.requirement("X3")
+def test_search_names_the_other_servers_that_have_the_same_tool(tmp_path: Path) -> None:
+    path = tmp_path / "tools.jsonl"
+    path.write_text("\n".join(json.dumps({**definition("open_door"), "server": server}) for server in "ab"))
+    shown = toolcrib("search", "open the door", "--tools", path, "--retrieval", "lexical").stdout
+    assert "The same: b__open_door" in shown
+
+
+@pytest.mark.requirement("X26")
+def test_search_explains_what_it_read_where_that_is_not_what_was_typed(tools: Path) -> None:
+    slip = "Could you please open the windwo"
+    assert "Read as: open the window" in toolcrib("search", slip, "--tools", tools, "--explain").stdout
+    assert json.loads(toolcrib("search", slip, "--tools", tools, "--json").stdout)["read_as"] == "open the window"
+    plain = toolcrib("search", "open the window", "--tools", tools, "--explain")
+    assert "Read as" not in plain.stdout
+
+
 @pytest.mark.requirement("X2")
 def test_search_says_when_perhaps_nothing_of_what_it_shows_fits(tools: Path) -> None:
     query = "wash the windows"

@@ -11,6 +11,7 @@ from tests.cli.terminal import Terminal
 from toolcrib.doctor import examination
 from toolcrib.errors import ModelUnavailable
 from toolcrib.retrieval.hybrid import HybridRetriever
+from toolcrib.retrieval.neighbours import Neighbours
 from toolcrib.retrieval.semantic import StaticModel
 
 BAD_UPSTREAM = Path(__file__).parents[1] / "fakes" / "bad_upstream.py"
@@ -90,6 +91,18 @@ def test_searches_without_their_model_are_called_lexical(
     assert report["retrieval"] == "lexical"
     assert texts(report, "wrong") == [
         "Searches are lexical although hybrid is configured: The file of the model is damaged."
+    ]
+
+
+@pytest.mark.parametrize("retrieval", ["lexical", "hybrid"])
+def test_searches_without_words_of_the_same_meaning_lack_a_part_of_the_model(
+    home: Path, terminal: Terminal, monkeypatch: pytest.MonkeyPatch, retrieval: str
+) -> None:
+    damaged = Neighbours(lacking="words find only themselves: the file is damaged.")
+    monkeypatch.setattr(examination, "shipped_neighbours", lambda: damaged)
+    configure(home, {"tools": {"tool_search": {"retrieval": retrieval}}})
+    assert texts(terminal.run("doctor", "--json").json, "wrong") == [
+        f"Searches are {retrieval}, with a part of the model missing: words find only themselves: the file is damaged."
     ]
 
 

@@ -46,6 +46,10 @@ class Tab:
         """Goes somewhere."""
         await self.do("Page.navigate", url=url)
 
+    async def another(self) -> "Tab":
+        """Another page of the same browser."""
+        return await self._browser.tab()
+
     async def run(self, script: str) -> Any:
         """The value of an expression in the page."""
         answer = await self.do("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)

@@ -1,8 +1,10 @@
 """The page in a real browser: what a person sees and does there, and that nothing of a server's ever becomes markup."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.console.browser import Tab, browser
@@ -12,7 +14,7 @@ from tests.fakes.memory_upstream import MemoryServer, eventually, tool
 
 from toolcrib.gateway.http_connections import HttpServer
 from toolcrib.gateway.listening import listen_on, url_of
-from toolcrib.settings import ApprovalSettings, Settings
+from toolcrib.settings import ApprovalSettings, Settings, ToolSearchSettings, ToolsSettings
 
 PAYLOADS = [
     "<script>window.taken=1</script>",
@@ -121,6 +123,21 @@ async def test_whatever_a_server_writes_is_text_in_every_view(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
+@pytest.mark.requirement("X27", "X26")
+async def test_the_search_page_says_what_was_looked_up_where_that_is_not_what_was_typed(tmp_path: Path):
+    by_meaning = Settings(tools=ToolsSettings(tool_search=ToolSearchSettings(enabled="on")))
+    async with (
+        console_page(
+            MemoryServer(TOOLS).source("git"), directory=tmp_path, settings=by_meaning, signed_in=False
+        ) as page,
+        shown(page) as (tab, _),
+    ):
+        await search(tab, "Could you please open an isssue")
+        assert "Read as: open an issue" in await tab.text()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
 @pytest.mark.requirement("X27", "X22")
 async def test_a_person_watches_searches_counts_allows_and_looks_after_servers(tmp_path: Path):
     server = MemoryServer(TOOLS)
@@ -175,6 +192,128 @@ async def test_a_person_watches_searches_counts_allows_and_looks_after_servers(t
         page.console.feed.close()
         await tab.until("document.querySelectorAll('.row').length >= 4")
         assert [item for item in tab.said if item["event"] != "Log.entryAdded"] == []
+
+
+HIDE = """Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }});
+document.dispatchEvent(new Event('visibilitychange'))"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@pytest.mark.requirement("X27")
+async def test_activity_tells_what_is_under_way_and_what_was_decided_and_rests_while_nobody_looks(tmp_path: Path):
+    going_on = asyncio.Event()
+
+    async def slow(params: dict[str, Any]) -> dict[str, Any]:
+        await going_on.wait()
+        return {"content": [{"type": "text", "text": "done"}]}
+
+    server = MemoryServer(TOOLS, tools__call=slow)
+    async with (
+        console_page(server.source("git"), directory=tmp_path, signed_in=False) as page,
+        shown(page) as (tab, _),
+    ):
+        running = asyncio.create_task(call(page, "git__create_issue", text="hello"))
+        await tab.until("document.querySelector('.row .mark.running')?.title === 'under way'")
+        await tab.run("document.querySelector('.row summary').click()")
+        await tab.run(HIDE.format(hidden="true"))
+        await eventually(lambda: [page.console.feed.beat(), page.console.feed.watching][1] == 0)
+        going_on.set()
+        await running
+        await tab.run(HIDE.format(hidden="false"))
+        await tab.until("document.querySelector('.row .mark.ok')")
+        opened = await tab.run("document.querySelector('.row[open] dl')?.innerText ?? ''")
+        assert "caller" in opened and "tokens" in opened, "it is open as it was"
+
+        await call(page, "git__delete_repo", text="x")
+        await view(tab, "approvals", "document.querySelector('article')")
+        await tab.run("document.querySelector('article .quiet').click()")
+        await tab.until("document.body.innerText.includes('Refused.')")
+        await view(tab, "activity", "document.querySelector('.row .name')")
+        await tab.until(
+            "document.body.innerText.includes('approval decided → git__delete_repo: refused in the console')"
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@pytest.mark.requirement("X27")
+async def test_every_page_of_a_browser_is_signed_out_with_the_others_and_no_old_word_stays(tmp_path: Path):
+    async with (
+        console_page(MemoryServer(TOOLS).source("git"), directory=tmp_path, signed_in=False) as page,
+        shown(page) as (tab, address),
+    ):
+        other = await tab.another()
+        await other.open(f"{address}#tokens")
+        await other.until("document.querySelector('.verdict')")
+        await tab.run("document.querySelector('#sign-out').click()")
+        await other.until("document.querySelector('.sign-in')")
+        assert "saved on every turn" not in await other.text()
+
+        await tab.run(f"location.hash = '{page.console.entry.make_code()}'")
+        await other.until("document.querySelector('.verdict')")
+
+        await other.run("window.really = fetch; window.fetch = () => Promise.reject(new Error('down'))")
+        await other.until("document.body.innerText.includes('does not answer')")
+        assert await other.run("document.querySelector('#figures').textContent") == ""
+        page.console.entry._visitors.clear()
+        await other.run("window.fetch = window.really")
+        await other.until("document.querySelector('.sign-in')")
+        assert "does not answer" not in await other.text()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@pytest.mark.requirement("X27")
+async def test_an_earlier_search_that_takes_longer_does_not_answer_for_the_last_one(tmp_path: Path):
+    async with (
+        console_page(MemoryServer(TOOLS).source("git"), directory=tmp_path, signed_in=False) as page,
+        shown(page) as (tab, _),
+    ):
+        await view(tab, "search", "document.querySelector('form')")
+        await tab.run(
+            """window.really = fetch; window.fetch = (where, options) => String(options.body).includes('delete')
+            ? new Promise((resolve, reject) => {
+                options.signal.addEventListener('abort', () => reject(options.signal.reason));
+                window.answer = () => resolve(window.really(where, { ...options, signal: undefined })); })
+            : window.really(where, options)"""
+        )
+        ask = "document.querySelector('input').value = '{}'; document.querySelector('form').requestSubmit()"
+        await tab.run(ask.format("delete a repository"))
+        await tab.run(ask.format("open an issue"))
+        await tab.until("document.querySelector('.hits')?.innerText.includes('create_issue')")
+        shown_first = await tab.run("document.querySelector('.hits').innerText")
+        await tab.run("window.answer(); fetch('icon.svg', {}).then((answer) => answer.text())")
+        assert await tab.run("document.querySelector('.hits').innerText") == shown_first
+        assert await tab.run("document.querySelector('#notice').hidden")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@pytest.mark.requirement("X27")
+async def test_cards_of_servers_stay_while_nothing_changes_and_fit_any_name(tmp_path: Path):
+    fallen = MemoryServer()
+    sources = (MemoryServer(TOOLS).source("git"), fallen.source("x" * 120))
+    async with console_page(*sources, directory=tmp_path, signed_in=False) as page, shown(page) as (tab, _):
+        await view(tab, "servers", "document.querySelectorAll('.server.up').length === 2")
+        await tab.run("window.before = [...document.querySelectorAll('.server')]")
+        asked = len(tab.asked)
+        await tab.until("document.querySelector('.server')")
+        await eventually(lambda: any(url.endswith("api/health") for url in tab.asked[asked:]))
+        same = "[...document.querySelectorAll('.server')].filter((card) => window.before.includes(card)).length"
+        assert await tab.run(same) == 2
+        fallen.methods.clear()
+        fallen.links[-1].fail("gone")
+        await tab.until("document.querySelector('.server.down')")
+        assert await tab.run(same) == 1, "the other one is as it was"
+        for name in ("servers", "activity", "search", "tokens"):
+            await view(tab, name, "document.querySelector('h1')")
+            for width in (1180, 390):
+                await tab.resize(width, 844)
+                assert not await tab.run("document.documentElement.scrollWidth > innerWidth"), (name, width)
+        await view(tab, "servers", "document.querySelector('.server.down')")
+        place = "document.querySelector('.state.down').getBoundingClientRect()"
+        assert await tab.run(f"{place}.right <= innerWidth && {place}.width > 10")
 
 
 @pytest.mark.slow

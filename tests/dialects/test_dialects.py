@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from toolcrib.definitions import DialectName, ModelCall, Result, text_result
-from toolcrib.dialects import DIALECTS, detect_tool_dialect, expand_definitions, read_call, require_dialect
+from toolcrib.dialects import (
+    DIALECTS,
+    detect_tool_dialect,
+    expand_definitions,
+    read_call,
+    require_dialect,
+    salvage_call,
+)
 from toolcrib.errors import ConfigError, DefinitionError, InvalidCall
 from toolcrib.intake.freezing import freeze_tool
 
@@ -148,6 +155,27 @@ def test_images_travel_where_they_can_and_are_named_where_they_cannot() -> None:
     assert DIALECTS["mcp"].write_result(call, result)["content"] == list(result.content)
 
 
+@pytest.mark.parametrize("name", ["openai_chat", "openai_responses", "anthropic", "gemini"])
+def test_the_text_of_an_embedded_resource_reaches_every_model(name: DialectName) -> None:
+    call = ModelCall(id="c1", name="read", arguments=None)
+    read = {"uri": "repo://readme", "mimeType": "text/markdown", "text": "The contents."}
+    kept = {"uri": "repo://logo", "mimeType": "image/png", "blob": "AAAAAA=="}
+    content = ({"type": "resource", "resource": read}, {"type": "resource", "resource": kept})
+    written = str(DIALECTS[name].write_result(call, Result(content=content)))
+    assert "The contents." in written
+    both = str(DIALECTS[name].write_result(call, Result(content=content, structured={"files": 2})))
+    assert "The contents." in both
+    assert "[resource repo://logo image/png, 4 bytes: this model API takes text only]" in written
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("data", ["QUJDRA", "!!", 7, None])
+def test_data_that_is_no_faultless_base64_is_an_answer_all_the_same(name: DialectName, data: Any) -> None:
+    call = ModelCall(id="c1", name="listen", arguments=None)
+    content = tuple({"type": kind, "data": data, "mimeType": "audio/wav"} for kind in ("audio", "image", "resource"))
+    assert "audio/wav" in str(DIALECTS[name].write_result(call, Result(content=content)))
+
+
 def test_geminis_capital_types_are_read_as_json_schema_and_written_back_as_they_were() -> None:
     raw = {"name": "f", "description": "", "parameters": {"type": "OBJECT", "properties": {"n": {"type": "INTEGER"}}}}
     tool = freeze_tool(raw, toolset="t", origin="mcp", dialect="gemini")
@@ -163,6 +191,56 @@ def test_definitions_are_found_inside_lists_and_wrappers() -> None:
         TOOLS["mcp"],
     ]
     assert list(expand_definitions({"tools": [TOOLS["mcp"]]})) == [TOOLS["mcp"]]
+
+
+@pytest.mark.parametrize("args", [{"city": "Rome"}, None])
+def test_a_call_of_gemini_without_its_part_around_it_keeps_its_arguments(args: dict[str, str] | None) -> None:
+    class FunctionCall:
+        def __init__(self) -> None:
+            self.args = args
+
+        def model_dump(self, **_: object) -> dict[str, Any]:
+            return {"id": "c1", "name": "forecast", **({"args": args} if args else {})}
+
+    call = read_call(FunctionCall())
+    assert (call.id, call.dialect, call.arguments) == ("c1", "gemini", args or {})
+    assert DIALECTS["gemini"].write_call(call) == {
+        "functionCall": {"id": "c1", "name": "forecast", "args": args or {}},
+    }
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"name": "forecast", "parameters": {"city": "Rome"}},
+        {"id": "c1", "function": {"name": "forecast", "parameters": {"city": "Rome"}}},
+        {"type": "tool_use", "id": "c1", "name": "forecast", "arguments": {"city": "Rome"}},
+        {"functionCall": {"name": "forecast", "arguments": {"city": "Rome"}}},
+    ],
+)
+def test_no_call_loses_its_arguments_because_they_stand_under_another_key(raw: dict[str, Any]) -> None:
+    with pytest.raises(InvalidCall, match="A tool call has its arguments in"):
+        read_call(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "identifier", "dialect"),
+    [
+        ({"id": "c9", "type": "function", "function": {"name": "", "arguments": "{}"}}, "c9", "openai_chat"),
+        ({"id": "c9", "type": "function", "function": None}, "c9", "openai_chat"),
+        ({"id": None, "type": "function", "function": {"name": "x"}}, "call", "openai_chat"),
+        ({"type": "function_call", "id": "fc", "call_id": "c9", "name": None}, "c9", "openai_responses"),
+        ({"type": "tool_use", "id": "c9", "name": "", "input": {}}, "c9", "anthropic"),
+        ({"functionCall": {"id": "c9", "name": ""}}, "c9", "gemini"),
+        ({"functionCall": {"name": "", "args": {}}}, "call", "gemini"),
+        (7, "call", None),
+    ],
+)
+def test_of_a_call_that_cannot_be_read_the_id_and_the_dialect_are_kept(
+    raw: object, identifier: str, dialect: DialectName | None
+) -> None:
+    call = salvage_call(raw)
+    assert (call.id, call.dialect) == (identifier, dialect)
 
 
 def test_an_sdk_object_is_read_like_its_json() -> None:

@@ -12,6 +12,7 @@ from toolcrib.doctor.checks import (
     CLIENT_PREFIX,
     ProfileView,
     ServerState,
+    check_aliases,
     check_approvals,
     check_clients,
     check_config,
@@ -197,6 +198,18 @@ def test_a_rule_that_no_tool_meets_is_worth_a_note_unless_it_is_for_the_core_too
         ("note", "profiles.ci.approvals.rules: no tool meets `delete_*`."),
     ]
     assert all("`server__tool`" in (check.action or "") for check in checks)
+
+
+@pytest.mark.requirement("X8")
+def test_aliases_that_belong_to_no_tool_and_no_toolset_are_told() -> None:
+    tools = [tool("create_issue", toolset="mcp-github", prefix="github")]
+    keys = ["create_issue", "github__create_issue", "mcp-github", "terminal", "creat_issue", "github"]
+    checks = list(check_aliases(keys, tools))
+    assert [(check.state, check.text) for check in checks] == [
+        ("note", "tools.aliases: no tool and no toolset is called `creat_issue`."),
+        ("note", "tools.aliases: no tool and no toolset is called `github`."),
+    ]
+    assert all("`mcp-server`" in (check.action or "") for check in checks)
 
 
 def test_definitions_left_out_are_named() -> None:

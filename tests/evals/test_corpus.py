@@ -218,6 +218,17 @@ def test_eight_languages_have_six_queries_each(queries: list[Row]) -> None:
     assert not any("lang" in query for query in queries if query["category"] != "multilingual")
 
 
+def test_every_language_asks_for_twenty_tools_and_eight_absent_abilities(tools: list[Row]) -> None:
+    keys = {tool["id"] for tool in tools}
+    asked: dict[str, list[Row]] = {}
+    for query in rows("languages.jsonl"):
+        asked.setdefault(query["category"], []).append(query)
+    assert len({query["id"] for each in asked.values() for query in each}) == sum(map(len, asked.values()))
+    for each in asked.values():
+        assert (len(each), sum(not query["relevant"] for query in each)) == (28, 8)
+        assert all(keys.issuperset(query["relevant"]) for query in each)
+
+
 def test_only_absent_abilities_have_no_right_tool(queries: list[Row]) -> None:
     for query in queries:
         assert (query["relevant"] == []) == (query["category"] == "absent"), query["id"]

@@ -69,6 +69,25 @@ def test_no_category_falls_below_its_floor(retrieval: Any) -> None:
         assert doubtful["found"] <= 0.2 * 680
 
 
+OTHERS = {
+    "ar": 0.6, "de": 0.75, "es": 0.9, "fr": 0.9, "hi": 0.65, "id": 0.65, "it": 0.85, "ja": 0.85, "ko": 0.8, "nl": 0.8,
+    "pl": 0.8, "pt": 0.9, "ru": 0.85, "sv": 0.75, "tr": 0.85, "uk": 0.7, "vi": 0.7, "zh": 0.8,
+}  # fmt: skip
+"""By language, the floor of recall@5; of 20 queries each."""
+
+
+@pytest.mark.requirement("X1")
+def test_no_language_falls_below_its_floor() -> None:
+    retriever = build_retriever(ToolSearchSettings(), clock=time.monotonic, environ=os.environ)
+    tools, queries = read_tools(CORPUS / "tools.jsonl"), read_queries(CORPUS / "languages.jsonl")
+    run = evaluate(retriever, tools, queries, retrieval="hybrid", clock=time.perf_counter)
+    summary: Any = run.summary()
+    found = {language: each["recall@5"] for language, each in summary["by_category"].items()}
+    assert {language: found[language] for language, floor in OTHERS.items() if found[language] < floor} == {}
+    emptied = sum(summary["by_category"][language]["abstention"]["answerable_emptied"] for language in OTHERS)
+    assert emptied <= 0.03 * 20 * len(OTHERS)
+
+
 @pytest.mark.requirement("X2")
 def test_the_yardstick_of_abstention_belongs_to_the_table_that_ships() -> None:
     assert Cohort.load(StaticModel.load()) is not None, "make cohort.npz anew: python -m bench.cohort"

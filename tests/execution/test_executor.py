@@ -1,17 +1,42 @@
 """The stages: one list for every way in, and everything sees the real tool."""
 
 import asyncio
+import datetime
 import json
 from typing import Any
 
+import orjson
 import pytest
 from tests.factories import Recorder, bridged, core, crib, definition, github, model_call, weather
 
 from toolcrib.definitions import Call, Result, Traits, text_result
-from toolcrib.errors import HookRejected
+from toolcrib.errors import ConfigError, HookRejected
 from toolcrib.settings import ApprovalSettings, LimitSettings, Settings, ToolSearchSettings, ToolsSettings
 
 ISSUE = {"owner": "o", "repo": "r", "title": "t"}
+
+
+class Mute(Exception):
+    """Cannot even say what is wrong."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+    __repr__ = __str__
+
+
+def spoken(dialect: str, name: str, arguments: Any) -> Any:
+    """A call in a dialect."""
+    text = json.dumps(arguments)
+    return {
+        "openai_chat": model_call(name, arguments),
+        "openai_responses": {"type": "function_call", "call_id": "c1", "name": name, "arguments": text},
+        "anthropic": {"type": "tool_use", "id": "c1", "name": name, "input": arguments},
+        "gemini": {"functionCall": {"name": name, "args": arguments}},
+        "mcp": {"name": name, "arguments": arguments},
+    }[dialect]
+
+
 STAGES = [
     "scope",
     "validate",
@@ -409,8 +434,182 @@ async def test_a_broken_call_among_good_ones_costs_only_itself() -> None:
                 7,
                 model_call("read_file", "{broken"),
                 bridged("weather__forecast", {"city": "x"}),
+                {"type": "tool_use", "id": "toolu_1", "name": "", "input": {}},
             ],
             mode="parallel",
         )
     )
-    assert [answer.result.is_error for answer in answers] == [False, True, True, False]
+    assert [answer.result.is_error for answer in answers] == [False, True, True, False, True]
+    assert answers[-1].message["tool_use_id"] == "toolu_1"
+
+
+@pytest.mark.parametrize("mode", ["sequential", "parallel"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda: text_result("half a pair: \udcff"),
+        lambda: Result(structured={"name": "\udcff", 1: {2}}),
+        lambda: Result(structured=[[[]] * 3]),
+        lambda: Result(content=("text",)),
+        lambda: Result(content=None),
+        lambda: "text",
+        lambda: {"content": []},
+        lambda: None,
+        lambda: (_ for _ in ()).throw(OSError("no file \udcff")),
+    ],
+)
+async def test_whatever_a_source_gives_is_an_answer_that_can_be_written(mode: Any, answer: Any) -> None:
+    class Source(Recorder):
+        async def call(self, call: Call, context: Any) -> Any:
+            return answer()
+
+    odd = Source("mcp-odd", [definition("odd")], traits=Traits(parallel=True))
+    session = crib(core(traits=Traits(parallel=True)), odd).session()
+    answers = await session.execute([bridged("odd"), model_call("read_file", {"path": "a"}, "call-2")], mode=mode)
+    assert answers[1].result.text == "read_file ran"
+    assert orjson.dumps([answer.message for answer in answers])
+
+
+@pytest.mark.parametrize("mode", ["sequential", "parallel"])
+@pytest.mark.parametrize("kind", ["tool", "guardrail", "before", "after", "checkpoint", "approver"])
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), SystemExit(3), Mute()])
+async def test_what_others_do_to_themselves_costs_one_call_and_nobody_elses(
+    mode: Any, kind: str, error: BaseException
+) -> None:
+    async def fails(*_: Any) -> Any:
+        raise error
+
+    class Hook:
+        async def before(self, call: Call) -> None:
+            if kind == "before" and call.tool.name == "mcp_odd":
+                await fails()
+
+        async def after(self, call: Call, result: Result) -> None:
+            if kind == "after":
+                await fails()
+
+    async def guard(call: Call) -> None:
+        if call.tool.leaf == "odd":
+            await fails()
+
+    odd = Recorder(
+        "mcp-odd",
+        [definition("odd")],
+        traits=Traits(parallel=True),
+        answer=(lambda call: fails()) if kind == "tool" else None,
+    )
+    options: dict[str, Any] = {"hooks": [Hook()]}
+    if kind == "guardrail":
+        options["guardrails"] = [guard]
+    if kind == "checkpoint":
+        options["checkpoints"] = [guard]
+    if kind == "approver":
+        options |= {"approver": fails, "settings": asking()}
+        options["settings"].approvals.rules["read_file"] = "allow"
+    session = crib(core(traits=Traits(parallel=True)), odd, **options).session()
+    answers = await session.execute([bridged("odd"), model_call("read_file", {"path": "a"}, "call-2")], mode=mode)
+    assert answers[1].result.text == "read_file ran"
+    assert answers[0].result.is_error is (kind not in {"before", "after"})
+    assert orjson.dumps([answer.message for answer in answers])
+
+
+@pytest.mark.parametrize(
+    ("changed", "ran"),
+    [
+        ({"text": datetime.date(2026, 1, 2)}, {"text": "2026-01-02"}),
+        ({"text": b"abc"}, None),
+        ({"text": "\udcff"}, None),
+        ({1: 2}, None),
+        ({"text": float("nan")}, None),
+    ],
+)
+async def test_what_a_hook_hands_back_runs_as_json_or_not_at_all(changed: Any, ran: Any) -> None:
+    class Hook:
+        async def before(self, call: Call) -> Any:
+            return changed
+
+        async def after(self, call: Call, result: Result) -> Any:
+            return "no result"
+
+    source = Recorder("mcp-notes", [definition("add", text={"type": "string"})])
+    (answer,) = await crib(source, hooks=[Hook()]).session().execute([bridged("add", {"text": "a"})])
+    assert [call.arguments for call in source.calls] == ([] if ran is None else [ran])
+    assert answer.result.code == ("hook_rejected" if ran is None else None)
+
+
+async def test_arguments_that_a_hook_changes_in_place_are_checked_and_the_transcript_keeps_its_own() -> None:
+    class Hook:
+        value: Any = "x"
+
+        async def before(self, call: Call) -> None:
+            call.arguments["place"]["n"] = self.value
+
+        async def after(self, call: Call, result: Result) -> None:
+            return None
+
+    async def guard(call: Call) -> None:
+        call.arguments.clear()
+
+    source = Recorder("mcp-t", [definition("t", place={"type": "object", "properties": {"n": {"type": "integer"}}})])
+    hook = Hook()
+    session = crib(source, hooks=[hook], guardrails=[guard], checkpoints=[guard]).session()
+    raw = {"type": "tool_use", "id": "1", "name": "tool_call", "input": {"name": "t", "arguments": {"place": {"n": 1}}}}
+    (answer,) = await session.execute([raw])
+    assert answer.result.code == "invalid_arguments"
+    hook.value = 2
+    await session.execute([raw])
+    assert [call.arguments for call in source.calls] == [{"place": {"n": 2}}]
+    assert raw["input"]["arguments"] == {"place": {"n": 1}}
+
+
+@pytest.mark.parametrize("dialect", ["openai_chat", "openai_responses", "anthropic", "gemini", "mcp"])
+@pytest.mark.parametrize("kind", ["structured", "both", "resource"])
+async def test_no_part_of_a_result_is_beyond_the_limit(dialect: str, kind: str) -> None:
+    big = "x" * 50_000
+    results = {
+        "structured": Result(structured={"rows": big}),
+        "both": Result(content=({"type": "text", "text": "one row"},), structured={"rows": big}),
+        "resource": Result(content=({"type": "resource", "resource": {"uri": "u://x", "text": big}},)),
+    }
+    source = Recorder("mcp-t", [definition("rows")], answer=lambda call: results[kind])
+    (answer,) = await crib(source).session().execute([spoken(dialect, "tool_call", {"name": "rows", "arguments": {}})])
+    written = orjson.dumps(answer.message).decode()
+    assert len(written) < 21_000
+    assert "[truncated: " in written
+    assert ("one row" if kind == "both" else "xxx") in written
+
+
+@pytest.mark.parametrize("dialect", ["openai_chat", "openai_responses", "anthropic", "gemini", "mcp"])
+@pytest.mark.parametrize("rows", [3, "x" * 50_000])
+async def test_a_repair_is_told_beside_a_structured_result(dialect: str, rows: Any) -> None:
+    result = Result(structured={"rows": rows})
+    source = Recorder("mcp-t", [definition("rows", n={"type": "integer"})], answer=lambda call: result)
+    call = spoken(dialect, "tool_call", {"name": "rows", "arguments": {"n": "5"}})
+    (answer,) = await crib(source).session().execute([call])
+    written = orjson.dumps(answer.message).decode()
+    assert "`n` was given as string" in written
+    assert "rows" in written.partition("note")[0]
+
+
+def test_a_crib_serves_one_event_loop_after_another_and_says_so_to_a_second_at_once() -> None:
+    source = Recorder("mcp-t", [definition("t")])
+    session = crib(source).session()
+    for _ in range(2):
+        assert not asyncio.run(session.call("t")).is_error
+    refused: list[BaseException] = []
+
+    def elsewhere() -> None:
+        try:
+            asyncio.run(session.execute([bridged("t"), bridged("t")], mode="parallel"))
+        except ConfigError as error:
+            refused.append(error)
+
+    async def answer() -> str:
+        await asyncio.to_thread(elsewhere)
+        return "ran"
+
+    waiting = Recorder("mcp-t", [definition("t")], answer=lambda call: answer())
+    session = crib(waiting).session()
+    assert asyncio.run(session.call("t")).text == "ran"
+    assert "one event loop at a time" in str(refused[0])
+    assert len(waiting.calls) == 1

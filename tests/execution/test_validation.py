@@ -12,6 +12,7 @@ from tests.factories import definition, tool
 
 from toolcrib.errors import InvalidArguments
 from toolcrib.execution.complexity import WORK_MAX, measure_work
+from toolcrib.execution.repair import repair
 from toolcrib.execution.validation import Validator
 from toolcrib.intake.freezing import freeze_tool
 
@@ -45,6 +46,7 @@ def test_a_wrong_call_is_answered_with_the_place_the_constraint_and_the_schema()
     ("kind", "value", "repaired"),
     [
         ("integer", "42", 42),
+        ("integer", "3.0", 3),
         ("number", "4.5", 4.5),
         ("number", "4", 4),
         ("boolean", "True", True),
@@ -60,6 +62,61 @@ def test_a_value_with_only_one_reading_is_repaired_and_said_so(kind: str, value:
     assert checked.arguments == {"x": repaired}
     assert type(checked.arguments["x"]) is type(repaired)
     assert "`x` was given as" in checked.notes[0]
+
+
+@pytest.mark.requirement("X5")
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"$ref": "#/$defs/n"},
+        {"$ref": "#/%24defs/n", "description": "How many."},
+        {"allOf": [{"$ref": "#/$defs/n"}]},
+        {"anyOf": [{"$ref": "#/$defs/n"}, {"type": "null"}]},
+    ],
+)
+def test_the_type_of_a_parameter_is_found_where_its_schema_refers_to(kind: dict[str, Any]) -> None:
+    schema = {**obj(x=kind), "$defs": {"n": {"type": "integer"}}}
+    assert check(schema, {"x": "42"}).arguments == {"x": 42}
+    assert type(check(schema, {"x": 3.0}).arguments["x"]) is int
+
+
+def test_types_that_lead_in_circles_or_double_at_every_level_are_looked_for_only_so_far() -> None:
+    circle = {**obj(x={"allOf": [{"$ref": "#/$defs/a"}] * 2, "minimum": 9}), "$defs": {}}
+    circle["$defs"] = {"a": {"allOf": [{"$ref": "#/$defs/b"}] * 9}, "b": {"anyOf": [{"$ref": "#/$defs/a"}] * 9}}
+    assert repair({"x": "1"}, circle) == ({"x": "1"}, ())
+
+
+def test_whole_floats_become_integers_where_only_those_are_taken_however_deep() -> None:
+    schema = obj(
+        n={"type": "integer"},
+        x={"type": "number"},
+        either={"type": ["integer", "number"]},
+        any={},
+        many={"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}},
+        free={"type": "object", "additionalProperties": {"type": "integer"}},
+    )
+    given = {"n": 3.0, "x": 3.0, "either": 3.0, "any": 3.0, "many": [{"n": 4.0, "m": 4.0}], "free": {"k": 5.0}}
+    checked = check(schema, given)
+    assert str(checked.arguments) == (
+        "{'n': 3, 'x': 3.0, 'either': 3.0, 'any': 3.0, 'many': [{'n': 4, 'm': 4.0}], 'free': {'k': 5}}"
+    )
+    assert checked.notes == ()
+    assert given["n"] == 3.0
+    assert type(given["n"]) is float
+
+
+@pytest.mark.requirement("X5")
+def test_a_refusal_holds_no_more_of_a_large_schema_than_concerns_it() -> None:
+    names = {"enum": [f"value-{n}" for n in range(9_000)]}
+    large = {**obj(name=names, n={"type": "integer"}, m={"type": "integer"}), "required": ["n"]}
+    with pytest.raises(InvalidArguments) as caught:
+        check(large, {"m": "x"})
+    assert caught.value.extra["parameters"] == obj(n={"type": "integer"}, m={"type": "integer"})
+    with pytest.raises(InvalidArguments) as caught:
+        check(large, {"n": 1, "name": "other"})
+    assert str(caught.value.extra["signature"]).startswith("t(n: int, ")
+    assert caught.value.extra["complete"] is False
+    assert len(str(caught.value.for_model())) < 10_000
 
 
 @pytest.mark.requirement("X5")
@@ -139,6 +196,79 @@ def test_a_schema_that_doubles_its_work_at_every_level_is_not_checked_at_all(via
     assert check(bomb, {"x": 1}).arguments == {"x": 1}
     with pytest.raises(InvalidArguments):
         check(doubling(6, via), {"x": {}})
+
+
+def referring(levels: int, way: str) -> dict[str, Any]:
+    """A schema in which every level refers twice to the next one, by one of the ways that there are."""
+
+    def reference(n: int) -> dict[str, str]:
+        ways = {
+            "percent": f"#/%24defs/a{n}",
+            "anchor": f"#a{n}",
+            "old anchor": f"#a{n}",
+            "id": f"http://x/a{n}",
+            "relative id": f"a{n}",
+            "whole": f"http://x/r#/$defs/a{n}",
+            "dynamic": f"#a{n}",
+            "named like a keyword": f"#/properties/definitions/properties/a{n}",
+            "named like a value": f"#/properties/const/properties/a{n}",
+        }
+        return {"$dynamicRef" if way == "dynamic" else "$ref": ways[way]}
+
+    marks = {
+        "anchor": "$anchor",
+        "old anchor": "$id",
+        "id": "$id",
+        "relative id": "$id",
+        "dynamic": "$dynamicAnchor",
+    }
+    defs: dict[str, Any] = {}
+    for n in range(levels + 1):
+        inside = {"allOf": [reference(n + 1), reference(n + 1)]} if n < levels else {"type": ["string", "object"]}
+        name = {"id": f"http://x/a{n}", "old anchor": f"#a{n}"}.get(way, f"a{n}")
+        defs[f"a{n}"] = {**inside, marks[way]: name} if way in marks else inside
+    drafts = {"old anchor": "http://json-schema.org/draft-07/schema#"}
+    head = {"$id": "http://x/r"} if "id" in way or way == "whole" else {}
+    if way in drafts:
+        head["$schema"] = drafts[way]
+    if way.startswith("named"):
+        name = "definitions" if way.endswith("keyword") else "const"
+        return obj(**{name: {"type": "object", "properties": defs}})
+    return {**head, **obj(x=reference(0)), "definitions" if way in drafts else "$defs": defs}
+
+
+@pytest.mark.requirement("X5")
+@pytest.mark.parametrize(
+    "way",
+    [
+        "percent",
+        "anchor",
+        "old anchor",
+        "id",
+        "relative id",
+        "whole",
+        "dynamic",
+        "named like a keyword",
+        "named like a value",
+    ],
+)
+def test_references_are_followed_however_they_are_written(way: str) -> None:
+    assert measure_work(referring(60, way)).visits > WORK_MAX
+    small = referring(4, way)
+    key = "definitions" if way.endswith("keyword") else "const" if way.endswith("value") else "x"
+    assert Validator().is_checkable(with_schema(small))
+    with pytest.raises(InvalidArguments):
+        check(small, {key: 7})
+
+
+@pytest.mark.requirement("X5")
+def test_what_a_reference_cannot_be_told_to_mean_counts_as_too_much() -> None:
+    for reference in ("http://json-schema.org/draft-07/schema#", "#nowhere", "#/nowhere", "elsewhere"):
+        assert measure_work(obj(x={"$ref": reference})).visits > WORK_MAX
+    # What only looks like a reference is none.
+    named = {**obj(**{"$ref": {"type": "integer"}}), "examples": [{"$ref": "#/elsewhere"}], "required": ["$ref"]}
+    with pytest.raises(InvalidArguments):
+        check(named, {"$ref": "x"})
 
 
 @pytest.mark.requirement("X5")

@@ -48,7 +48,15 @@ class Drop:
     text: str = "I was about to say something important"
 
 
-Step = Say | CallTools | Refuse | Drop
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The endpoint ends an answer with this reason in its own words; with none, its stream ends and says nothing."""
+
+    step: Say | CallTools
+    reason: str | None = None
+
+
+Step = Say | CallTools | Refuse | Drop | Stop
 Policy = Callable[["Recorded"], Step]
 
 
@@ -297,8 +305,13 @@ class _Handler(BaseHTTPRequestHandler):
         broken = isinstance(step, Drop)
         if isinstance(step, Drop):
             step = Say(step.text)
+        stop = step if isinstance(step, Stop) else None
+        if isinstance(step, Stop):
+            step = step.step
         count = len(step.calls) if isinstance(step, CallTools) else 0
         answer = wire.whole(step, self.endpoint.number_calls(count), asked)
+        if stop is not None:
+            wire.stop(answer, stop.reason)
         if not asked.get("stream"):
             self._send(200, answer)
             return
@@ -337,6 +350,10 @@ def _halves(text: str) -> list[str]:
 
 
 class _Chat:
+    @staticmethod
+    def stop(answer: dict[str, Any], reason: str | None) -> None:
+        answer["choices"][0]["finish_reason"] = reason
+
     @staticmethod
     def whole(step: Say | CallTools, ids: list[str], asked: dict[str, Any]) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": step.text or None}
@@ -387,6 +404,10 @@ class _Chat:
 
 class _Anthropic:
     @staticmethod
+    def stop(answer: dict[str, Any], reason: str | None) -> None:
+        answer["stop_reason"] = reason
+
+    @staticmethod
     def whole(step: Say | CallTools, ids: list[str], asked: dict[str, Any]) -> dict[str, Any]:
         content: list[dict[str, Any]] = [{"type": "text", "text": step.text}] if step.text else []
         if isinstance(step, CallTools):
@@ -420,12 +441,19 @@ class _Anthropic:
                 }  # fmt: skip
                 yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
             yield "content_block_stop", {"type": "content_block_stop", "index": index}
+        if answer["stop_reason"] is None:
+            return
         delta = {"stop_reason": answer["stop_reason"], "stop_sequence": None}
         yield "message_delta", {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 7}}
         yield "message_stop", {"type": "message_stop"}
 
 
 class _Responses:
+    @staticmethod
+    def stop(answer: dict[str, Any], reason: str | None) -> None:
+        answer["status"] = "incomplete" if reason else "in_progress"
+        answer["incomplete_details"] = {"reason": reason} if reason else None
+
     @staticmethod
     def whole(step: Say | CallTools, ids: list[str], asked: dict[str, Any]) -> dict[str, Any]:
         output: list[dict[str, Any]] = []
@@ -514,7 +542,8 @@ class _Responses:
                     "response.function_call_arguments.done", **place, arguments=item["arguments"], name=item["name"]
                 )
             yield event("response.output_item.done", output_index=index, item=item)
-        yield event("response.completed", response=answer)
+        if answer["status"] != "in_progress":
+            yield event(f"response.{answer['status']}", response=answer)
 
 
 _WIRES: dict[str, Any] = {"completions": _Chat, "messages": _Anthropic, "responses": _Responses}

@@ -12,11 +12,11 @@ from tests.fakes.memory_upstream import MemoryServer
 from tests.gateway.clients import gateway_client
 
 from toolcrib.definitions import Call
-from toolcrib.errors import ApprovalRequired, ConfigError
+from toolcrib.errors import ApprovalDenied, ApprovalRequired, ConfigError
 from toolcrib.execution.approval import ApprovalRequest, binding_of
 from toolcrib.gateway.desk import ApprovalDesk, show_time
 from toolcrib.gateway.run import open_gateway
-from toolcrib.limits import APPROVAL_TTL_MAX_S, APPROVAL_TTL_S, APPROVALS_PENDING
+from toolcrib.limits import APPROVAL_TTL_MAX_S, APPROVAL_TTL_S, APPROVALS_PENDING, ARGUMENTS_SHOWN_CHARS
 from toolcrib.settings import ApprovalSettings, Settings
 
 ASK = Settings(approvals=ApprovalSettings(rules={"*echo": "ask"}))
@@ -125,10 +125,30 @@ def test_arguments_are_shown_without_blanks_that_would_take_the_place_of_what_co
     assert shown == '{"paths": ["/a", "/b"], "where": {"ort": "Straße"}}'
 
 
-def test_what_could_mislead_a_reader_is_written_out_and_long_arguments_are_cut(tmp_path: Path) -> None:
-    shown = ApprovalDesk(tmp_path / "desk").ask(asked(text="a\u202eb" + "x" * 5_000)).arguments
+def test_what_could_mislead_a_reader_is_written_out_and_of_long_texts_both_ends_are_shown(tmp_path: Path) -> None:
+    shown = ApprovalDesk(tmp_path / "desk").ask(asked(text="a\u202eb" + "x" * 9_000 + "END")).arguments
     assert "\u202e" not in shown
-    assert shown.endswith("characters)")
+    assert shown.startswith('{"text": "a\\x202ebxxx')
+    assert shown.endswith('xxxEND" (9006 characters)}')
+
+
+@pytest.mark.requirement("B9")
+def test_no_long_value_hides_the_arguments_behind_it(tmp_path: Path) -> None:
+    many = {f"key{number}": "y" * 500 for number in range(100)}
+    request = asked(text="x" * 100_000, rows=[["z"] * 900] * 900, **many, force=True, path="/etc/passwd")
+    shown = ApprovalDesk(tmp_path / "desk").ask(request).arguments
+    assert all(f'"{key}": ' in shown for key in many)
+    assert shown.endswith('"force": true, "path": "/etc/passwd"}')
+    assert "… (900 items)]" in shown
+    assert len(shown) <= ARGUMENTS_SHOWN_CHARS
+
+
+@pytest.mark.requirement("B9")
+def test_what_can_not_be_shown_can_not_be_agreed_to(tmp_path: Path) -> None:
+    desk = ApprovalDesk(tmp_path / "desk")
+    with pytest.raises(ApprovalDenied, match="too many to be shown"):
+        desk.ask(asked(**{f"a long name of an argument {number}": 1 for number in range(1_000)}))
+    assert not desk.waiting()
 
 
 def test_what_others_could_have_written_counts_for_nothing(tmp_path: Path) -> None:

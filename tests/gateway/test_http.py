@@ -160,7 +160,7 @@ async def test_a_tokens_profile_decides_what_is_listed(tmp_path: Path):
         bob = (await ask(app, body=body, authorization=f"Bearer {nothing}", **headers)).json["result"]
         eve = await ask(app, body=body, authorization=f"Bearer {gone}", **headers)
     assert ([len(ann["tools"]), ann["cacheScope"]], [len(bob["tools"]), bob["cacheScope"]]) == (
-        [1, "public"], [0, "private"],
+        [1, "private"], [0, "private"],
     )  # fmt: skip
     assert eve.status == 403
 
@@ -316,3 +316,27 @@ async def test_http_does_not_start_open_by_mistake(tmp_path: Path):
     TokenFile(tmp_path / "tokens.json").create("a", profile="default", days=1)
     assert start("127.0.0.1")
     assert start("0.0.0.0", public=True)
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "Application/JSON, Text/Event-Stream",
+        "application/json\r\naccept: text/event-stream",
+        "text/event-stream\r\nAccept: application/json",
+    ],
+)
+async def test_what_a_client_accepts_may_be_said_in_parts_and_in_any_letters(accept: str):
+    body, headers = modern("tools/list")
+    async with served() as app:
+        assert (await ask(app, body=body, accept=accept, **headers)).status == 200
+
+
+@pytest.mark.requirement("E1")
+async def test_a_request_of_an_old_client_whose_id_is_null_is_told_so():
+    async with served() as app:
+        session = await open_session(app)
+        for method in ("ping", "initialize"):
+            body = {"jsonrpc": "2.0", "id": None, "method": method}
+            answer = await ask(app, body=body, mcp_session_id=session)
+            assert (answer.status, answer.json["error"]["code"]) == (400, -32600)

@@ -7,7 +7,11 @@ import pytest
 from tests.fakes.memory_upstream import MemoryServer, eventually
 from tests.gateway.clients import RawClient, gateway_client
 
-from toolcrib.settings import ApprovalSettings, Settings
+from toolcrib.execution.dispatch import Era
+from toolcrib.gateway.profiles import Principal, Profiles
+from toolcrib.gateway.relay import ClientExchange
+from toolcrib.gateway.server import Gateway
+from toolcrib.settings import ApprovalSettings, LimitSettings, Settings
 
 ABLE = {"elicitation": {}, "sampling": {}}
 WHO = {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
@@ -109,3 +113,37 @@ async def test_an_approval_and_a_question_of_the_server_are_two_rounds_of_one_ca
         done = (await answer(client, asked, {"action": "accept", "content": {}}))["result"]
     assert done["content"][0]["text"] == "done"
     assert server.count("tools/call") == 1
+
+
+@pytest.mark.requirement("G8")
+async def test_calls_that_nobody_comes_back_for_leave_places_for_others_of_the_same_principal():
+    server = Asking()
+    settings = Settings(limits=LimitSettings(concurrency_per_session=2))
+    async with gateway_client(server.source("one"), modern=True, capabilities=ABLE, settings=settings) as client:
+        await client.names()
+        first, second, third = [(await client.call("one__echo", {"text": "x"}))["result"] for _ in range(3)]
+        await eventually(lambda: server.count("notifications/cancelled") == 2)
+        yes = {"action": "accept", "content": {}}
+        late = [await answer(client, asked, yes) for asked in (first, second)]
+        done = await answer(client, third, yes)
+    assert [item["error"]["code"] for item in late] == [-32602] * 2
+    assert done["result"]["content"][0]["text"] == "done"
+
+
+async def test_all_requests_of_one_stateless_principal_are_of_one_owner():
+    async with gateway_client(MemoryServer().source("one"), modern=True, capabilities=ABLE) as client:
+        gateway = Gateway(client.crib, Profiles({}))
+        ann, bob = (gateway.profiles.principal(name) for name in ("ann", "bob"))
+        owners = [owner_of(gateway, who, era) for who in (ann, bob) for era in ("modern", "modern", "legacy", "legacy")]
+    assert len(set(owners)) == 6
+    assert (owners[0], owners[4]) == (owners[1], owners[5])
+
+
+def owner_of(gateway: Gateway, principal: Principal, era: Era) -> str:
+    client = gateway.open_client(principal, era, version="x", capabilities={})
+    return ClientExchange(client, {}, Nobody()).owner
+
+
+class Nobody:
+    def push(self, message: bytes) -> None:
+        raise ConnectionError

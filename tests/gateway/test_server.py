@@ -1,10 +1,15 @@
 import asyncio
 from typing import Any
 
+import orjson
 import pytest
 from tests.fakes.memory_upstream import MemoryServer, eventually, tool
-from tests.gateway.clients import gateway_client
+from tests.gateway.clients import META, gateway_client
 
+from toolcrib.crib import Crib
+from toolcrib.gateway.profiles import Profiles
+from toolcrib.gateway.relay import ClientExchange
+from toolcrib.gateway.server import Gateway
 from toolcrib.limits import LISTENERS_MAX
 from toolcrib.settings import (
     ApprovalRules,
@@ -549,3 +554,49 @@ async def test_the_eras_do_not_mix_on_one_connection():
             "_meta": {"io.modelcontextprotocol/protocolVersion": "2099-01-01",
                       "io.modelcontextprotocol/clientCapabilities": {}}}})  # fmt: skip
         assert (await client.next(id=52))["error"]["data"]["supported"] == ["2026-07-28"]
+
+
+@BOTH
+@pytest.mark.requirement("E1")
+async def test_the_last_request_needs_no_line_end_if_nothing_more_comes(modern: bool):
+    async with gateway_client(MemoryServer().source("one"), modern=modern) as client:
+        await client.names()
+        params = {"name": "one__echo", "arguments": {"text": "last"}, **({"_meta": META} if modern else {})}
+        client.server.feed(orjson.dumps({"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": params}))
+        client.server.end()
+        assert (await client.next(id=77))["result"]["content"][0]["text"] == "last"
+        client.server.feed(b" ")
+        client.server.end()
+        assert not client.messages
+
+
+@BOTH
+@pytest.mark.requirement("E1")
+async def test_a_request_whose_id_is_null_is_told_so(modern: bool):
+    server = MemoryServer()
+    async with gateway_client(server.source("one"), modern=modern) as client:
+        client.send({"id": None, "method": "tools/call", "params": {"name": "one__echo"}})
+        answer = await client.next(id=None)
+    assert (answer["error"]["code"], "`id`" in answer["error"]["message"]) == (-32600, True)
+    assert not server.count("tools/call")
+
+
+@pytest.mark.requirement("A1")
+async def test_a_list_that_others_do_not_get_is_kept_for_nobody_else():
+    crib = Crib(MemoryServer().source("one"), core=())
+    async with crib:
+        for profiles, scope in (({}, "public"), ({"same": ProfileSettings()}, "public"), ({"less": LESS}, "private")):
+            gateway = Gateway(crib, Profiles(profiles))
+            who = gateway.profiles.principal("ann")
+            client = gateway.open_client(who, "modern", version="2026-07-28", capabilities={})
+            for method in ("tools/list", "prompts/list", "resources/list", "resources/templates/list"):
+                answer = await gateway.answer(client, method, {}, ClientExchange(client, {}, Nobody()))
+                assert orjson.loads(answer)["cacheScope"] == scope
+
+
+LESS = ProfileSettings(toolsets=())
+
+
+class Nobody:
+    def push(self, message: bytes) -> None:
+        raise ConnectionError

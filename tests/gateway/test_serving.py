@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import os
 import random
+import signal
 import socket
+from pathlib import Path
 
 import orjson
 import pytest
@@ -11,10 +14,11 @@ from tests.fakes.memory_upstream import MemoryServer
 from tests.gateway.clients import META
 
 from toolcrib.crib import Crib
+from toolcrib.errors import RequiredToolsMissing
 from toolcrib.gateway.changes import ChangeFeed
 from toolcrib.gateway.http import serve_http
 from toolcrib.gateway.profiles import Profiles
-from toolcrib.gateway.run import Options
+from toolcrib.gateway.run import Options, run_gateway
 from toolcrib.gateway.server import Gateway
 from toolcrib.settings import Settings
 
@@ -93,3 +97,26 @@ async def test_serving_ends_whenever_it_is_cancelled_or_told_to_stop(monkeypatch
                 client.cancel()
             await asyncio.gather(serving, *clients, return_exceptions=True)
             assert door.is_closed()
+
+
+async def test_a_gateway_that_is_told_to_end_while_it_waits_for_required_tools_ends_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    config = tmp_path / "toolcrib.yaml"
+    config.write_text("profiles: {night: {required_tools: [send]}}\n", encoding="utf-8")
+
+    async def wait_settled(self: Gateway) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await hang(None)
+
+    monkeypatch.setattr(Gateway, "wait_settled", wait_settled)
+    monkeypatch.setattr("toolcrib.gateway.run._spare_the_collector", lambda: None)
+    await asyncio.wait_for(run_gateway(Options(config=config, profile="night")), 10)
+
+
+async def test_a_gateway_without_its_required_tools_does_not_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("toolcrib.gateway.run._spare_the_collector", lambda: None)
+    config = tmp_path / "toolcrib.yaml"
+    config.write_text("profiles: {night: {required_tools: [send]}}\n", encoding="utf-8")
+    with pytest.raises(RequiredToolsMissing, match="send"):
+        await run_gateway(Options(config=config, profile="night"))

@@ -53,3 +53,12 @@ def test_a_file_that_lacks_something_is_not_used_and_the_log_says_so(
     np.savez(folder / "cohort.npz", allow_pickle=False, **kept)
     assert Cohort.load(MODEL, folder) is None
     assert "search abstains less often" in caplog.text
+
+
+@pytest.mark.requirement("X2")
+def test_a_file_that_is_packed_in_no_known_way_is_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    packed = bytearray((MODEL_DIRECTORY / "cohort.npz").read_bytes())
+    packed[packed.rindex(b"PK\x01\x02") + 10] = 99
+    (tmp_path / "cohort.npz").write_bytes(packed)
+    assert Cohort.load(MODEL, tmp_path) is None
+    assert "search abstains less often" in caplog.text

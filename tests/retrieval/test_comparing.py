@@ -142,7 +142,7 @@ def test_the_best_judgement_is_a_signal_unless_the_query_meets_tools_by_words_al
     assert near is not None
     assert far is not None
     assert near > far
-    assert made.signals("eine Wiedergabeliste löschen").compared is None
+    assert made.signals("διαγραφή λίστας τώρα playlist").compared is None
 
 
 def test_a_changed_tool_is_compared_like_the_others() -> None:

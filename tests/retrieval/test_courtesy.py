@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcrib.limits import QUERY_MAX_CHARS
+from toolcrib.limits import QUERY_MAX_CHARS, QUERY_READ_CHARS
 from toolcrib.retrieval.courtesy import plainly
 
 
@@ -103,3 +103,9 @@ def test_of_many_courtesies_a_bounded_number_is_left_out_on_either_side(repeated
 def test_a_long_query_that_only_looks_like_courtesies_ends(repeated: str):
     looked = repeated * (QUERY_MAX_CHARS * 20 // len(repeated))
     assert plainly(looked) in looked
+
+
+def test_blanks_without_end_behind_a_greeting_are_not_walked_through():
+    endless = f"hi{' ' * QUERY_READ_CHARS}can you list files"
+    assert plainly(endless) == endless
+    assert plainly(f"hi{' ' * 100}can you list files") == "list files"

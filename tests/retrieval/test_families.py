@@ -24,8 +24,18 @@ def test_the_word_that_names_a_family_comes_first() -> None:
     known = numbered("accounts", "counted", "account", "counting", "accounted")
     families, words = Families(known), list(known)
     assert [words[number] for number in families.numbers("account")] == ["account", "accounts", "accounted"]
-    assert [words[number] for number in families.numbers("count")] == ["counted", "counting"]
+    assert [words[number] for number in families.numbers("count")] == ["counting", "counted"]
     assert families.numbers("unheard") == ()
+
+
+@given(st.permutations(["account", "accounts", "accounting", "accounted", "update", "updates", "updated", "updating"]))
+def test_the_forms_of_a_word_have_an_order_of_their_own_in_whatever_order_they_came(order: list[str]) -> None:
+    families = Families(numbered(*order))
+    forms = [[order[number] for number in families.numbers(key)] for key in ("account", "updat")]
+    assert forms == [
+        ["account", "accounts", "accounting", "accounted"],
+        ["updates", "updating", "updated", "update"],
+    ]
 
 
 @given(st.lists(WORDS, max_size=40), st.lists(WORDS, max_size=40))

@@ -88,6 +88,17 @@ def test_without_a_readable_file_words_are_answered_by_themselves_and_the_log_sa
     assert "neighbours.npz cannot be used" in caplog.text
 
 
+def test_a_file_that_is_packed_in_no_known_way_is_not_used(tmp_path: Path):
+    path = tmp_path / "neighbours.npz"
+    packed = bytearray(NEIGHBOURS_FILE.read_bytes())
+    packed[packed.index(b"PK\x01\x02") + 10] = 99
+    path.write_bytes(packed)
+    found = read_neighbours(path)
+    assert found.of("delete") == []
+    assert "words find only themselves" in (found.lacking or "")
+    assert shipped_neighbours().lacking is None
+
+
 def test_a_file_whose_parts_do_not_fit_together_is_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     texts = {name: np.frombuffer(text.encode(), dtype=np.uint8) for name, text in
              {"keys": "remov", "words": "delete\nerase", "version": "1"}.items()}  # fmt: skip

@@ -2,8 +2,9 @@
 
 import json
 import math
+import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 from tests.retrieval.documents import document
 
 from toolcrib.limits import EMBEDDING_BREAKER_FAILURES, EMBEDDING_BREAKER_S, EMBEDDING_REPORT_EVERY_S
+from toolcrib.retrieval import reranker as reranker_module
 from toolcrib.retrieval.base import Document
 from toolcrib.retrieval.embedding_http import EmbeddingEndpoint, HttpEmbedder
+from toolcrib.retrieval.factory import RerankedRetriever
 from toolcrib.retrieval.lexical import LexicalRetriever
 from toolcrib.retrieval.reranker import EmbeddingFailed, RerankedIndex, Reranker, RerankerSettings, checked_vectors
 
@@ -126,6 +129,53 @@ def test_an_endpoint_that_keeps_failing_is_left_alone_and_tried_again_later():
     assert setting.keys()[0] == "read_file"
 
 
+@pytest.mark.requirement("S24", "D4")
+def test_vectors_of_tools_that_an_endpoint_could_not_give_are_asked_for_again_when_it_is_back():
+    endpoint, begun, now = Scripted(), list[Callable[[], None]](), [0.0]
+    reranker = Reranker(endpoint, clock=lambda: now[0], report=lambda _: None)
+    index = RerankedRetriever(LexicalRetriever(), reranker, begin=begun.append).index(TOOLS)
+
+    def search() -> str:
+        return index.search("file stuff", limit=3).mode
+
+    endpoint.failure = EmbeddingFailed("down")
+    for _ in range(EMBEDDING_BREAKER_FAILURES):
+        assert search() == search() == "lexical (endpoint unavailable)"
+        assert len(begun) == 1, "one at a time"
+        begun.pop()()
+    search()
+    assert not begun, "an endpoint that keeps failing is left alone"
+    endpoint.failure = None
+    now[0] += EMBEDDING_BREAKER_S
+    search()
+    begun.pop()()
+    assert search() == "lexical+rerank"
+    assert not begun
+
+
+@pytest.mark.requirement("S24")
+def test_queries_that_run_out_of_time_do_not_end_the_fetching_of_vectors():
+    setting = Setting()
+    setting.reranker.prepare(TOOLS[:1], budget_s=1)
+    setting.endpoint.failure = EmbeddingFailed("out of time")
+    for _ in range(EMBEDDING_BREAKER_FAILURES):
+        setting.reranker.nearness("file stuff", TOOLS[:1])
+    assert setting.reranker.rests
+    setting.endpoint.failure = None
+    assert setting.reranker.prepare(TOOLS, budget_s=1)
+
+
+@pytest.mark.requirement("S24")
+def test_more_vectors_than_there_is_room_for_are_asked_for_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reranker_module, "EMBEDDING_CACHED_VECTORS", 2)
+    endpoint, begun = Scripted(), list[Callable[[], None]]()
+    reranker = Reranker(endpoint, clock=lambda: 0.0, report=lambda _: None)
+    index = RerankedRetriever(LexicalRetriever(), reranker, begin=begun.append).index(TOOLS)
+    begun.pop()()
+    index.search("file stuff", limit=3)
+    assert not begun
+
+
 @pytest.mark.requirement("D3")
 @given(
     st.lists(
@@ -148,10 +198,20 @@ def test_garbage_vectors_are_refused_or_have_length_one(raw: list[object]):
         assert math.isclose(float((vector**2).sum()), 1.0, rel_tol=1e-3)
 
 
-def test_a_name_is_never_reordered():
+@pytest.mark.parametrize("name", ["file_report", "File Report"])
+def test_a_name_is_never_reordered(name: str):
     setting = Setting()
     setting.reranker.prepare(TOOLS, budget_s=1)
-    assert setting.keys("file_report")[0] == "file_report"
+    assert setting.keys(name)[0] == "file_report"
+
+
+@pytest.mark.requirement("S24")
+def test_words_that_one_tool_has_all_of_are_no_name():
+    setting = Setting()
+    setting.reranker.prepare(TOOLS, budget_s=1)
+    ranking = setting.inner.search("remove", limit=3)
+    assert ranking.confidence == 1.0
+    assert setting.index.search("remove", limit=3).mode == "lexical+rerank"
 
 
 class Backwards:
@@ -180,7 +240,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         length = int(self.headers["Content-Length"])
         texts = json.loads(self.rfile.read(length))["input"]
-        kind = self.path.strip("/")
+        kind = {"versioned?api-version=7": "good"}.get(self.path.strip("/"), self.path.strip("/"))
         if kind == "redirect":
             self.send_response(307)
             self.send_header("Location", "/good")
@@ -209,10 +269,10 @@ def address() -> Iterator[str]:
 
 
 @pytest.mark.requirement("S24")
-def test_the_client_reads_vectors_in_the_order_of_the_texts(address: str):
-    client = HttpEmbedder(EmbeddingEndpoint(url=f"{address}/good", model="m", key="secret"))
+@pytest.mark.parametrize("path", ["good", "versioned?api-version=7"])
+def test_the_client_asks_the_whole_address_and_reads_vectors_in_the_order_of_the_texts(address: str, path: str):
+    client = HttpEmbedder(EmbeddingEndpoint(url=f"{address}/{path}", model="m", key="secret"))
     assert client.embed(["a", "b"], budget_s=60) == [[1.0, 0.0], [1.0, 1.0]]
-    client.close()
 
 
 @pytest.mark.requirement("D3", "D4")
@@ -221,7 +281,18 @@ def test_redirects_errors_and_nonsense_are_refused(address: str, kind: str):
     client = HttpEmbedder(EmbeddingEndpoint(url=f"{address}/{kind}", model="m"))
     with pytest.raises(EmbeddingFailed):
         client.embed(["a"], budget_s=60)
-    client.close()
+
+
+@pytest.mark.requirement("D4")
+def test_an_endpoint_that_hangs_keeps_no_process_alive():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        client = HttpEmbedder(EmbeddingEndpoint(url=f"http://127.0.0.1:{silent.getsockname()[1]}/", model="m"))
+        with pytest.raises(EmbeddingFailed, match="out of time"):
+            client.embed(["a"], budget_s=0.01)
+        waiting = [thread for thread in threading.enumerate() if thread.name.startswith("toolcrib-embedding")]
+        assert all(thread.daemon for thread in waiting)
+    for thread in waiting:
+        thread.join()
 
 
 def test_the_key_appears_in_no_representation():

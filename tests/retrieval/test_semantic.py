@@ -326,7 +326,7 @@ def test_a_reader_that_fails_costs_the_sentences_and_nothing_else(
 
 
 def test_the_files_stay_small() -> None:
-    assert sum(path.stat().st_size for path in MODEL_DIRECTORY.iterdir()) <= 55 * 1024 * 1024
+    assert sum(path.stat().st_size for path in MODEL_DIRECTORY.iterdir()) <= 56 * 1024 * 1024
 
 
 _models: list[StaticModel] = []

@@ -66,3 +66,10 @@ def test_many_documents_are_described_as_each_of_them_is_whatever_they_are() -> 
     made: tuple[Document, ...] = documents_of(toolset, {"one": ("first",)})
     for each in ((), made, (*made, plain)):
         assert described(each) == [document.described for document in each]
+
+
+def test_words_under_the_full_name_of_a_tool_and_under_its_short_one_count_together_each_once() -> None:
+    toolset = freeze_toolset("mcp-box", [{"name": "open", "inputSchema": {}}], origin="mcp")
+    words = {"box__open": ("unlock", "unseal"), "open": ("unpack", "unlock"), "mcp-box": ("crate",)}
+    (document,) = documents_of(toolset, words)
+    assert document.aliases == ("unlock", "unseal", "unpack", "crate")

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from toolcrib.errors import SourceProtocolError
+from toolcrib.errors import SourceUnavailable
 from toolcrib.sources.addresses import Neighbourhood, is_public, read_literal
 
 HIDDEN = [
@@ -67,13 +67,13 @@ def near(server: str = "https://mcp.example/mcp", *, trust: bool = False, found:
 )
 @pytest.mark.requirement("H1", "G7")
 async def test_a_server_cannot_lead_us_into_our_own_network(url: str):
-    with pytest.raises(SourceProtocolError):
+    with pytest.raises(SourceUnavailable):
         await near(found=["192.168.0.7"]).require(url)
 
 
 @pytest.mark.requirement("H1")
 async def test_one_private_address_among_public_ones_is_enough_to_refuse():
-    with pytest.raises(SourceProtocolError, match="no public address"):
+    with pytest.raises(SourceUnavailable, match="no public address"):
         await near(found=["1.1.1.1", "10.0.0.1"]).require("https://auth.example/token")
 
 

@@ -7,14 +7,16 @@ import threading
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
+from functools import partial
 from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
-from tests.factories import bridged, core, crib
+from tests.factories import bridged, core, crib, model_call, settings
 
 from toolcrib.definitions import Traits, text_result
 from toolcrib.errors import ConfigError, DefinitionError, InvalidArguments
 from toolcrib.execution.dispatch import CallContext
+from toolcrib.settings import ApprovalSettings, LimitSettings, Settings
 from toolcrib.sources.functions import Bounds, Functions
 from toolcrib.sources.plugins import load_plugins
 from toolcrib.sources.signatures import parameter_words, read_function, summary_of
@@ -189,6 +191,7 @@ def test_one_function_that_cannot_be_a_tool_is_left_out_counted_and_reported() -
         (b"\x00\x01", '"AAE="'),
         (object, "object"),
         (10**30, str(10**30)),
+        ({"n": 10**30, "name": "\udcff"}, '{"n": 1000000000000000000000000000000, "name": "\\udcff"}'),
         (text_result("as it is"), "as it is"),
     ],
 )
@@ -264,6 +267,147 @@ def test_positional_variadic_and_keyword_parameters_are_called_as_they_must_be()
     assert shape.bind({"a": 1, "b": 2}, context) == ([1, 2], {"c": 0, "d": 9})
     with pytest.raises(InvalidArguments):
         shape.bind({"a": 1}, context)
+
+
+def test_what_follows_a_parameter_that_is_left_out_does_not_take_its_place() -> None:
+    first: list[int] = []
+
+    def only(a: list[int] = first, b: int = 2, /) -> None: ...
+
+    def more(a: list[int] = first, *rest: int) -> None: ...
+
+    context: Any = None
+    assert read_function(only).bind({"b": 7}, context) == ([first, 7], {})
+    assert read_function(more).bind({"rest": [1, 2]}, context) == ([first, 1, 2], {})
+    assert read_function(more).bind({}, context) == ([], {})
+
+
+def test_a_hint_that_cannot_be_read_costs_only_itself() -> None:
+    def table(city: "str", near: "Nowhere", days: "int" = 1) -> "Frame":  # type: ignore[name-defined]  # noqa: F821
+        """Gives a table."""
+
+    class Called:
+        days: str = ""
+
+        async def __call__(self, days: "int") -> int:
+            return days
+
+    properties: Any = read_function(table).schema["properties"]
+    assert (properties["city"], properties["near"], properties["days"]["type"]) == ({"type": "string"}, {}, "integer")
+    for function in (Called(), partial(table, "Rome"), partial(Called())):
+        properties = read_function(function).schema["properties"]
+        assert properties["days"]["type"] == "integer"
+
+
+async def numbers(n: int) -> Any:
+    for number in range(n):
+        yield number
+
+
+def plainly(function: Any) -> Any:
+    """A decorator that knows nothing of coroutines."""
+
+    def inner(n: int) -> Any:
+        return function(n)
+
+    return inner
+
+
+class Waiting:
+    async def __call__(self, n: int) -> list[int]:
+        return list(range(n))
+
+
+@pytest.mark.parametrize("function", [numbers, plainly(numbers), plainly(Waiting()), Waiting(), plainly(range)])
+async def test_what_a_function_promises_or_yields_is_waited_for(function: Any) -> None:
+    toolset = Functions("mine")
+    assert toolset.add(function, name="count", description="Counts.") is None
+    (answer,) = await crib(core(), toolset).session().execute([bridged("count", {"n": 3})])
+    assert answer.result.text in {"[0,1,2]", '"range(0, 3)"'}
+
+
+@pytest.mark.parametrize("function", [numbers, lambda n: iter(range(n))])
+async def test_a_generator_is_read_so_far_and_what_is_left_is_told(function: Any) -> None:
+    toolset = Functions("mine")
+    toolset.add(function, name="count", description="Counts.", types={"n": int})
+    session = crib(core(), toolset).session()
+    whole, cut = await session.execute([bridged("count", {"n": 1_000}), bridged("count", {"n": 1_001})])
+    assert whole.result.text.endswith(",999]")
+    assert cut.result.text.endswith(",999]\n[only the first 1,000 items were read]")
+
+
+async def test_the_body_of_a_generator_runs_beside_the_event_loop() -> None:
+    homes: list[threading.Thread] = []
+
+    def steps() -> Any:
+        """Steps."""
+        homes.append(threading.current_thread())
+        yield 1
+
+    toolset = Functions("mine")
+    toolset.tool(steps)
+    await crib(core(), toolset).session().execute([bridged("steps")])
+    assert homes != [threading.current_thread()]
+
+
+async def test_a_function_that_raises_the_end_of_an_iteration_is_answered() -> None:
+    def stop() -> None:
+        """Stops."""
+        raise StopIteration
+
+    toolset = Functions("mine")
+    toolset.tool(stop)
+    (answer,) = await crib(core(), toolset).session().execute([bridged("stop")])
+    assert answer.result.code == "tool_failed"
+
+
+async def test_functions_that_hang_hold_up_no_other_toolset() -> None:
+    release = threading.Event()
+    slow, quick = Functions("slow"), Functions("quick")
+
+    @slow.tool(parallel=True)
+    def hang() -> bool:
+        """Hangs."""
+        return release.wait(60)
+
+    @quick.tool
+    def answer() -> str:
+        """Answers."""
+        return "at once"
+
+    shared = crib(core(), slow, quick, settings=Settings(limits=LimitSettings(concurrency_per_session=64)))
+    hanging = asyncio.create_task(
+        shared.session().execute([model_call("hang", {}, str(n)) for n in range(40)], mode="parallel")
+    )
+    try:
+        assert (await shared.session().call("answer")).text == "at once"
+    finally:
+        release.set()
+        await hanging
+        await shared.close()
+
+
+@pytest.mark.requirement("X5")
+async def test_arguments_that_a_function_cannot_take_are_refused_before_anybody_is_asked() -> None:
+    asked: list[Any] = []
+
+    async def ask(request: Any) -> bool:
+        asked.append(request)
+        return True
+
+    toolset = Functions("mine", bounds=Bounds(number=10))
+
+    @toolset.tool
+    def meet(day: date, people: int = 1) -> str:
+        """Meets."""
+        return day.isoformat()
+
+    house = Settings(tools=settings(enabled="on").tools, approvals=ApprovalSettings(default="ask"))
+    session = crib(core(), toolset, settings=house, approver=ask).session()
+    for arguments in ({"day": "yesterday"}, {"day": "2026-01-02", "people": 11}):
+        (answer,) = await session.execute([bridged("meet", arguments)])
+        assert answer.result.code == "invalid_arguments"
+    assert asked == []
 
 
 def test_docstrings_are_read_in_three_styles() -> None:

@@ -7,6 +7,7 @@ import pytest
 from tests.fakes.memory_upstream import MemoryServer, eventually
 from tests.sources.test_link import Caller, open_link
 
+from toolcrib.execution.dispatch import Era
 from toolcrib.sources.turns import Turns
 
 
@@ -79,3 +80,45 @@ async def test_turns_are_taken_in_order_and_one_owners_calls_overlap():
     await eventually(lambda: "c1" in log)
     gates["c1"].set()
     await asyncio.gather(*(task for name, task in tasks.items() if name != "b1"))
+
+
+@pytest.mark.requirement("L3")
+async def test_as_long_as_one_client_calls_at_a_time_nobody_has_to_wait_for_turns():
+    server, link, _ = open_link(work=lambda params: asyncio.Event().wait())
+    ann, bob = Caller("ann"), Caller("bob")
+    tasks = [asyncio.create_task(link.request("work", {}, exchange=ann))]
+    await eventually(lambda: server.count("work") == 1)
+    ask(server, 1)
+    await eventually(lambda: answered(server, 1))
+    tasks.append(asyncio.create_task(link.request("work", {}, exchange=bob)))
+    await eventually(lambda: server.count("work") == 2)
+    assert (ann.asked, bob.asked, link.turns.needed) == (1, 0, False)
+    for task in tasks:
+        task.cancel()
+    await link.close()
+
+
+class Silent(Caller):
+    """A stateless client that was asked and does not come back."""
+
+    era: Era = "modern"
+
+    async def ask(self, method: str, params: bytes) -> bytes:
+        await super().ask(method, params)
+        return await asyncio.Event().wait() and b""
+
+
+async def test_a_stateless_client_that_does_not_come_back_holds_nobody_up_for_long(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("toolcrib.sources.link.PARKED_WANTED_S", 0)
+    server, link, _ = open_link(work=lambda params: eventually(lambda: answered(server, 1)))
+    link.turns.needed = True
+    silent, other = Silent("ann"), Caller("bob")
+    first = asyncio.create_task(link.request("work", {}, exchange=silent))
+    await eventually(lambda: server.count("work") == 1)
+    ask(server, 1)
+    await eventually(lambda: silent.asked)
+    assert answered(server, 1) is None
+    second = asyncio.create_task(link.request("work", {}, exchange=other))
+    await asyncio.gather(first, second)
+    assert "others wait" in answered(server, 1)["error"]["message"]
+    await link.close()

@@ -41,14 +41,16 @@ async def run_turn(
     for _ in range(max_steps):
         reply = await create(model=model, max_tokens=max_tokens, messages=messages, tools=turn.tools)
         blocks = [cast("JsonObject", block.model_dump(mode="json", exclude_none=True)) for block in reply.content]
-        messages.append({"role": "assistant", "content": cast("Json", blocks)})
+        said: JsonObject = {"role": "assistant", "content": cast("Json", blocks)}
         calls = [block for block in reply.content if block.type == "tool_use"]
         if not calls:
+            messages.append(said)
             return "".join(block.text for block in reply.content if block.type == "text")
         answers = await session.execute(calls, mode="parallel")
         results: list[JsonObject] = [answer.message for answer in answers]
         turn, notice = state.next()
         if notice:
             results.append({"type": "text", "text": notice})
-        messages.append({"role": "user", "content": cast("Json", results)})
+        # Calls and their answers go in together: a conversation that is cancelled between them stays a valid one.
+        messages += [said, {"role": "user", "content": cast("Json", results)}]
     return "[stopped: too many steps]"

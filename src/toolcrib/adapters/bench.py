@@ -33,12 +33,13 @@ class Bench:
         self._notices: list[str] = []
 
     def refresh(self) -> Turn:
-        """Looks what the session has now; the array stays, the news wait for the next result."""
+        """Looks what the session has now; the array stays where it can, the news wait for the next result."""
         turn = self.session.assemble(previous=self._turn)
+        if turn.notice:
+            # Besides a new array, too: a host may have taken the old one for good.
+            self._notices.append(turn.notice)
         if turn.rebase_advised:
             turn = turn.rebased()
-        elif turn.notice:
-            self._notices.append(turn.notice)
         self._turn = turn
         return turn
 

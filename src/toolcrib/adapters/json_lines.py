@@ -38,7 +38,9 @@ class JsonLines:
         identifier: Json = None
         try:
             request = _read(line)
-            identifier = request.get("id")
+            given = request.get("id")
+            # What is nested may be nested too deeply to be written again.
+            identifier = given if isinstance(given, str | int | float) else None
             return {"id": identifier, **await self._run(request)}
         except CallError as error:
             return {"id": identifier, **error.for_model()}

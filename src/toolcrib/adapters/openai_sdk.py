@@ -41,11 +41,11 @@ async def run_turn(
         completion = await create(model=model, messages=messages, tools=turn.tools)
         message = completion.choices[0].message
         entry = cast("JsonObject", message.model_dump(mode="json", exclude_none=True))
-        messages.append({**entry, "content": message.content or ""})
+        # Calls and their answers go in together: a conversation that is cancelled between them stays a valid one.
+        answers = await session.execute(message.tool_calls or (), mode="parallel")
+        messages += [{**entry, "content": message.content or ""}, *(answer.message for answer in answers)]
         if not message.tool_calls:
             return message.content or ""
-        answers = await session.execute(message.tool_calls, mode="parallel")
-        messages.extend(answer.message for answer in answers)
     return "[stopped: too many steps]"
 
 

@@ -15,14 +15,21 @@ from toolcrib.agent.models import Model, Reply, Usage, notice_text
 from toolcrib.agent.reveal import BridgeReveal, choose_reveal, found_names, found_tools
 from toolcrib.assembly import Turn
 from toolcrib.definitions import JsonObject
-from toolcrib.dialects import read_call
+from toolcrib.dialects import salvage_call
 from toolcrib.dialects.reveal import RevealSetting
 from toolcrib.errors import CallError, InvalidCall, ModelRefused
 from toolcrib.execution.executor import error_result
 from toolcrib.limits import AGENT_CALLS_PER_REPLY, AGENT_STEPS
 from toolcrib.session import Answer, Session
 
-Outcome = Literal["completed", "cut", "step_limit"]
+Outcome = Literal["completed", "cut", "declined", "empty", "step_limit"]
+
+NO_SUCCESS: dict[Outcome, str] = {
+    "cut": "the reply was cut at its bound",
+    "declined": "the model declined to answer",
+    "empty": "the model ended without a word",
+}
+"""What the end of a turn that is no success is called."""
 
 SYSTEM = (
     "You are a careful assistant with tools. Do what the user asks with the tools that you have; tools that are not "
@@ -121,7 +128,11 @@ class Agent:
             usage += reply.usage
             if not reply.calls:
                 self.items.extend(reply.items)
-                outcome: Outcome = "cut" if reply.cut else "completed"
+                if reply.ending == "paused":
+                    continue
+                outcome = _outcome(reply)
+                if outcome in NO_SUCCESS:
+                    self._view.note(NO_SUCCESS[outcome])
                 return Report(text=reply.text, outcome=outcome, steps=step, answers=tuple(done), usage=usage)
             answers = await self._execute(reply)
             self._note(answers)
@@ -137,7 +148,7 @@ class Agent:
         turn = self.session.assemble(dialect=self.model.dialect, previous=self._turn)
         notice = turn.notice
         if turn.rebase_advised:
-            # The array has no bridge and tools came: only a new array can show them.
+            # What came or changed is nothing that the bridge reaches: only a new array can show it.
             turn, notice = turn.rebased(), None
             self._view.note("the tool list was renewed: tools came that the old one cannot reach")
         self._turn = turn
@@ -172,14 +183,27 @@ class Agent:
         return self._turn
 
     async def _execute(self, reply: Reply) -> list[Answer]:
-        """Runs the calls of a reply; every call gets an answer, in order."""
-        taken = reply.calls[:AGENT_CALLS_PER_REPLY]
-        answers = await self.session.execute(taken, mode="parallel")
-        for raw in reply.calls[AGENT_CALLS_PER_REPLY:]:
-            error: CallError = InvalidCall(
-                f"At most {AGENT_CALLS_PER_REPLY} calls are run at once; this one was not. Send it again alone."
+        """Runs the calls of a reply; every call gets an answer, in order.
+
+        Of a reply that was cut the last call is not run: whatever of its arguments came after the cut is missing.
+        """
+        whole = reply.calls[:-1] if reply.ending == "cut" else reply.calls
+        answers = await self.session.execute(whole[:AGENT_CALLS_PER_REPLY], mode="parallel")
+        for raw in whole[AGENT_CALLS_PER_REPLY:]:
+            answers.append(
+                _not_run(
+                    raw,
+                    f"At most {AGENT_CALLS_PER_REPLY} calls are run at once; this one was not. Send it again alone.",
+                )
             )
-            answers.append(Answer(call=read_call(raw), result=error_result(error)))
+        for raw in reply.calls[len(whole) :]:
+            answers.append(
+                _not_run(
+                    raw,
+                    "Your reply was cut at the bound of its length in this call, so it was not run. "
+                    "Send it again, alone and with shorter arguments.",
+                )
+            )
         return answers
 
     def _note(self, answers: Sequence[Answer]) -> None:
@@ -190,6 +214,18 @@ class Agent:
             if self.reveal.native:
                 revealed += sum(tool.chars for tool in found_tools(answer, self.session))
         self.account.note_answers(answers, revealed)
+
+
+def _outcome(reply: Reply) -> Outcome:
+    """What a reply without calls makes of its turn."""
+    if reply.ending == "cut" or reply.ending == "declined":
+        return reply.ending
+    return "completed" if reply.text.strip() else "empty"
+
+
+def _not_run(raw: JsonObject, why: str) -> Answer:
+    error: CallError = InvalidCall(why)
+    return Answer(call=salvage_call(raw), result=error_result(error))
 
 
 def _query(answer: Answer) -> str:

@@ -8,10 +8,10 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from toolcrib.definitions import DialectName, JsonObject
-from toolcrib.errors import ConfigError
+from toolcrib.errors import ConfigError, ModelError
 from toolcrib.settings import AgentSettings
 
 TakeText = Callable[[str], None]
@@ -33,6 +33,9 @@ WINDOWS: tuple[tuple[str, int], ...] = (
 )
 """Context windows by model name, in tokens: the first pattern that is found counts. A guess of last resort, on the
 small side where a family has several."""
+
+Ending = Literal["whole", "cut", "declined", "paused"]
+"""How a reply ends: as the model meant it, at the bound of its length, in a refusal, or to be asked to go on."""
 
 _WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_input_tokens", "n_ctx", "n_ctx_train")
 """What endpoints call the window: vLLM, OpenRouter, various gateways, Anthropic, llama.cpp."""
@@ -64,8 +67,7 @@ class Reply:
     calls: tuple[JsonObject, ...] = ()
     """The calls in it, in the model API's own shape."""
     usage: Usage = field(default_factory=Usage)
-    cut: bool = False
-    """The reply was cut at the bound of its length."""
+    ending: Ending = "whole"
 
 
 class Model(Protocol):
@@ -93,7 +95,10 @@ class Model(Protocol):
     async def reply(
         self, *, system: str, items: Sequence[JsonObject], tools: Sequence[JsonObject], take: TakeText
     ) -> Reply:
-        """Asks once; `take` gets the text as it comes. Raises `ModelError`, `ModelRefused`."""
+        """Asks once; `take` gets the text as it comes.
+
+        Raises `ModelError`, also for a reply that broke off, and `ModelRefused`.
+        """
         ...
 
     def say(self, text: str) -> JsonObject:
@@ -112,6 +117,11 @@ class Model(Protocol):
 def notice_text(notice: str) -> str:
     """A notice so that the model can tell it from what the person says."""
     return f"[notice from the host: {notice}]"
+
+
+def broken_off(name: str) -> ModelError:
+    """The error for a stream that ended without saying how: the reply may be half, its calls, too."""
+    return ModelError(f"The reply of {name} broke off: the endpoint ended its stream without a reason.")
 
 
 def unreachable(error: Exception) -> str:

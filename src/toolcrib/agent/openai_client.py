@@ -4,20 +4,37 @@ Weak endpoints leave things out: a call without an identifier gets one, because 
 without a name is kept and answered with what to send.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import httpx2
 import openai
 from openai import AsyncOpenAI
 
-from toolcrib.agent.models import Reply, TakeText, Usage, notice_text, told_window, unreachable
+from toolcrib.agent.models import (
+    Ending,
+    Reply,
+    TakeText,
+    Usage,
+    broken_off,
+    notice_text,
+    told_window,
+    unreachable,
+)
+from toolcrib.agent.pieces import Pieces, whole, whole_json
 from toolcrib.definitions import DialectName, Json, JsonObject
 from toolcrib.errors import ModelError, ModelRefused
 from toolcrib.settings import AgentSettings
 
 _REFUSALS = frozenset({400, 404, 405, 415, 422, 501})
 """Statuses by which endpoints say that they do not take such a request."""
+
+_ENDINGS: Mapping[str, Ending] = {
+    "length": "cut",
+    "max_output_tokens": "cut",
+    "content_filter": "declined",
+}
+"""Reasons to stop that are no end of a whole reply, in both wire formats."""
 
 
 class _Client:
@@ -71,26 +88,32 @@ class ChatModel(_Client):
         }
         if tools:
             request["tools"] = list(tools)
-        gathered = _Gathered(len(items))
+        gathered = _Gathered(len(items), self.name)
+        pieces = Pieces(take)
         create: Any = self._client.chat.completions.create
         try:
             async with await create(**request) as stream:
                 async for chunk in stream:
-                    gathered.take(chunk, take)
+                    gathered.take(chunk, pieces)
         except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:
             raise _model_error(error) from error
+        pieces.end()
         return gathered.reply()
 
 
 class _Gathered:
     """A reply of chat completions, put together from its pieces."""
 
-    def __init__(self, place: int) -> None:
+    def __init__(self, place: int, name: str = "the model") -> None:
         self._place = place
+        self._name = name
         self._text: list[str] = []
-        self._calls: dict[int, dict[str, str]] = {}
+        self._calls: dict[tuple[int, int], dict[str, str]] = {}
+        """By the number that the endpoint gave, and how many it has given that number to before."""
+        self._latest: dict[int, int] = {}
         self._usage = Usage()
         self._finish: str | None = None
+        self._declined = False
 
     def take(self, chunk: Any, take: TakeText) -> None:  # noqa: ANN401 - the SDK's own type
         if chunk.usage is not None:
@@ -102,16 +125,14 @@ class _Gathered:
             )
         for choice in chunk.choices[:1]:
             self._finish = choice.finish_reason or self._finish
-            if choice.delta.content:
-                self._text.append(choice.delta.content)
-                take(choice.delta.content)
+            refusal: str | None = getattr(choice.delta, "refusal", None)
+            self._declined = self._declined or bool(refusal)
+            for text in filter(None, (choice.delta.content, refusal)):
+                self._text.append(text)
+                take(text)
             for part in choice.delta.tool_calls or ():
-                # Some endpoints number every call 0 but give each an identifier.
                 index = part.index if part.index is not None else len(self._calls)
-                known = self._calls.get(index)
-                if known is not None and part.id and known["id"] and part.id != known["id"]:
-                    index = max(self._calls) + 1
-                call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
+                call = self._call(index, part.id or "")
                 call["id"] = part.id or call["id"]
                 if part.function is not None:
                     # llama.cpp's Python server sends the whole name again with every piece.
@@ -119,23 +140,35 @@ class _Gathered:
                         call["name"] += part.function.name
                     call["arguments"] += part.function.arguments or ""
 
+    def _call(self, index: int, identifier: str) -> dict[str, str]:
+        """The call that a piece belongs to: some endpoints number every call 0 but give each an identifier."""
+        turn = self._latest.setdefault(index, 0)
+        known = self._calls.get((index, turn))
+        if known is not None and identifier and known["id"] and identifier != known["id"]:
+            numbered = {nth: call["id"] for (number, nth), call in self._calls.items() if number == index}
+            same = (nth for nth, given in numbered.items() if given == identifier)
+            turn = self._latest[index] = next(same, len(numbered))
+        return self._calls.setdefault((index, turn), {"id": "", "name": "", "arguments": ""})
+
     def reply(self) -> Reply:
-        text = "".join(self._text)
+        if self._finish is None:
+            raise broken_off(self._name)
+        text = whole("".join(self._text))
         calls: list[JsonObject] = [
             {
                 "id": call["id"] or f"call_{self._place}_{index}",
                 "type": "function",
                 "function": {"name": call["name"] or "unnamed", "arguments": call["arguments"]},
             }
-            for index, call in sorted(self._calls.items())
+            for index, (_, call) in enumerate(sorted(self._calls.items()))
         ]
-        if self._finish is None and not text and not calls:
-            raise ModelError("The endpoint ended its stream without a reply.")
+        calls = [whole_json(call) for call in calls]
         # Never null and never left out: OpenAI takes both, templates of llama.cpp take neither.
         message: JsonObject = {"role": "assistant", "content": text}
         if calls:
             message["tool_calls"] = cast("Json", calls)
-        return Reply(text=text, items=(message,), calls=tuple(calls), usage=self._usage, cut=self._finish == "length")
+        ending = "declined" if self._declined else _ENDINGS.get(self._finish, "whole")
+        return Reply(text=text, items=(message,), calls=tuple(calls), usage=self._usage, ending=ending)
 
 
 class ResponsesModel(_Client):
@@ -159,16 +192,18 @@ class ResponsesModel(_Client):
         if tools:
             request["tools"] = list(tools)
         response: Any = None
+        pieces = Pieces(take)
         create: Any = self._client.responses.create
         try:
             async with await create(**request) as stream:
                 async for event in stream:
-                    if event.type == "response.output_text.delta":
-                        take(event.delta)
+                    if event.type in {"response.output_text.delta", "response.refusal.delta"}:
+                        pieces(event.delta)
                     elif event.type in {"response.completed", "response.incomplete", "response.failed"}:
                         response = event.response
         except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:
             raise _model_error(error) from error
+        pieces.end()
         if response is None or response.status == "failed":
             reason = response.error.message if response is not None and response.error else "the stream ended early"
             raise ModelError(f"{self.name} gave no reply: {reason}.")
@@ -176,10 +211,17 @@ class ResponsesModel(_Client):
 
 
 def _responses_reply(response: Any) -> Reply:  # noqa: ANN401 - the SDK's own type
-    items = [cast("JsonObject", item.model_dump(mode="json", exclude_unset=True)) for item in response.output]
+    items = [
+        whole_json(cast("JsonObject", item.model_dump(mode="json", exclude_unset=True))) for item in response.output
+    ]
     usage = response.usage
+    said = [part for item in response.output if item.type == "message" for part in item.content]
+    refusal = "".join(part.refusal for part in said if part.type == "refusal")
+    ending: Ending = "whole"
+    if response.status == "incomplete":
+        ending = _ENDINGS.get(str(response.incomplete_details and response.incomplete_details.reason), "cut")
     return Reply(
-        text=response.output_text,
+        text=whole(response.output_text + refusal),
         items=tuple(items),
         calls=tuple(item for item in items if item["type"] in {"function_call", "tool_search_call"}),
         usage=Usage(
@@ -189,7 +231,7 @@ def _responses_reply(response: Any) -> Reply:  # noqa: ANN401 - the SDK's own ty
         )
         if usage
         else Usage(),
-        cut=response.status == "incomplete",
+        ending="declined" if refusal else ending,
     )
 
 

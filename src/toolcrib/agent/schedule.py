@@ -5,21 +5,33 @@ there to ask, so an approval that is needed is refused, told to the model, and m
 could not do its work must not look like one that did.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
 from toolcrib.activity import Event
+from toolcrib.agent.account import Account
 from toolcrib.agent.host import Host, open_host
-from toolcrib.agent.loop import Report, View
+from toolcrib.agent.loop import NO_SUCCESS, Report, View
 from toolcrib.agent.models import Model
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.errors import ModelError, RequiredToolsMissing
 from toolcrib.settings import Settings
 from toolcrib.sources.base import Source
 
-RunOutcome = Literal["completed", "refused", "cut", "step_limit", "required_tools_missing", "model_failed"]
+RunOutcome = Literal[
+    "completed",
+    "refused",
+    "cut",
+    "declined",
+    "empty",
+    "step_limit",
+    "required_tools_missing",
+    "model_failed",
+    "interrupted",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +88,12 @@ async def run_task(
     enabled_toolsets: Iterable[str] | None = None,
     required_tools: Iterable[str] = (),
     lock: Path | None = None,
+    ended: Callable[[], str | None] = lambda: None,
 ) -> RunRecord:
-    """Runs one task and says what became of it; `opened` sees the host before it starts. Raises `ConfigError`."""
+    """Runs one task and says what became of it; `opened` sees the host before it starts. Raises `ConfigError`.
+
+    `ended` tells what cancelled the run if that is an end like any other, which has a record, too.
+    """
     started = clock()
     enabled = None if enabled_toolsets is None else tuple(enabled_toolsets)
     required = tuple(required_tools)
@@ -96,6 +112,7 @@ async def run_task(
         )
 
     name = model.name if model else settings.agent.model
+    account: Account | None = None
     try:
         async with open_host(
             settings,
@@ -107,12 +124,13 @@ async def run_task(
             lock=lock,
         ) as host:
             host.crib.activity.add_sink(lambda event: events.append(event))
+            account = host.agent.account
             if opened is not None:
                 opened(host)
             try:
                 report = await host.agent.run(task)
             except ModelError as error:
-                return record("model_failed", model=name, reason=str(error), account=host.agent.account.as_json())
+                return record("model_failed", model=name, reason=str(error), account=account.as_json())
             outcome, reason = _judge(report, events)
             return record(
                 outcome,
@@ -120,10 +138,16 @@ async def run_task(
                 reason=reason,
                 text=report.text,
                 steps=report.steps,
-                account=host.agent.account.as_json(),
+                account=account.as_json(),
             )
     except RequiredToolsMissing as error:
         return record("required_tools_missing", model=name, reason=str(error))
+    except asyncio.CancelledError:
+        by = ended()
+        if by is None:
+            raise
+        figures = account.as_json() if account else None
+        return record("interrupted", model=name, reason=f"{by} ended the run before it was done.", account=figures)
 
 
 def _judge(report: Report, events: Sequence[Event]) -> tuple[RunOutcome, str | None]:
@@ -133,7 +157,8 @@ def _judge(report: Report, events: Sequence[Event]) -> tuple[RunOutcome, str | N
         return "refused", f"Nobody could approve: {', '.join(unanswered)}."
     if report.outcome == "step_limit":
         return "step_limit", f"The model did not come to an end within {report.steps} requests."
-    return report.outcome, "The reply was cut at its bound." if report.outcome == "cut" else None
+    why = NO_SUCCESS.get(report.outcome)
+    return report.outcome, f"{why[0].upper()}{why[1:]}." if why else None
 
 
 _UNANSWERED = "approval_required"

@@ -80,7 +80,7 @@ def conclusions(report: AuditReport) -> Iterator[str]:
             "Toolcrib; all other figures are estimates (characters / 4)."
         )
     else:
-        yield "All figures are estimates (characters / 4). Nothing was sent anywhere."
+        yield "All figures are estimates (characters / 4). Toolcrib reported nothing to anybody."
 
 
 def _bars(now: int, then: int, digits: int, width: int) -> Iterator[Text]:

@@ -6,7 +6,8 @@ Exit codes: 0 for success, 1 for a negative answer, 2 for wrong use or bad input
 
 import os
 import sys
-from typing import Protocol, cast
+from io import TextIOWrapper
+from typing import NoReturn, Protocol, cast
 
 
 def main() -> None:
@@ -20,8 +21,13 @@ def main() -> None:
     parents = cast("tuple[type[Exception], ...]", typer.BadParameter.__mro__)
     complaint = next(kind for kind in parents if kind.__name__ == "ClickException")
     debug = os.environ.get("TOOLCRIB_DEBUG") == "1"
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # where the terminal lacks a character
     try:
-        sys.exit(build_app()(standalone_mode=False))
+        code = build_app()(standalone_mode=False)
+        _flush()
+        sys.exit(code)
     except ToolcribError as error:
         if debug:
             raise
@@ -33,12 +39,37 @@ def main() -> None:
     except typer.Abort:
         # The end of the input where an answer was expected.
         sys.exit(1)
-    except BrokenPipeError:
-        # The reader went away, as `head` does: nothing is wrong.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except SystemExit as ended:
+        # Typer takes a reader that went away for a failure.
+        if isinstance(ended.__context__, BrokenPipeError):
+            _leave_without_output(0)
+        raise
+    except OSError as error:
+        if debug:
+            raise
+        _fail(error)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _flush() -> None:
+    if not sys.stdout.closed:  # as the gateway leaves it
+        sys.stdout.flush()
+
+
+def _fail(error: OSError) -> NoReturn:
+    """Ends with what the system said; a reader that went away, as `head` does, is no failure."""
+    if isinstance(error, BrokenPipeError):
+        _leave_without_output(0)
+    place = f"{error.filename}: " if error.filename else ""
+    sys.stderr.write(f"toolcrib: {place}{error.strerror or error}.\n")
+    _leave_without_output(2)
+
+
+def _leave_without_output(code: int) -> NoReturn:
+    """Ends although there is output left that cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
 
 
 class _Complaint(Protocol):

@@ -43,7 +43,8 @@ def build_command(starter: Starter) -> Callable[..., None]:
         """Starts the MCP servers that your clients have, and shows what their tools cost per turn.
 
         Without --config it looks where Claude Code, Claude Desktop, Cursor, VS Code, Windsurf, Codex, Gemini CLI, Zed
-        and Hermes keep their servers, and asks before it starts them. Nothing is sent anywhere.
+        and Hermes keep their servers, and asks before it starts or contacts them, with the credentials in those files,
+        as the client does. Toolcrib reports nothing to anybody; such a server may use the network itself.
 
         Example: toolcrib audit --context 200000
         """

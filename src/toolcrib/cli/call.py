@@ -37,14 +37,14 @@ def call(
     from toolcrib.dialects.mcp import write_result
     from toolcrib.errors import ConfigError, ToolNotAvailable
 
-    text = sys.stdin.read() if arguments == "-" else arguments
+    text = sys.stdin.read().removeprefix("\ufeff") if arguments == "-" else arguments
     try:
         given = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise ConfigError(f"The arguments are no valid JSON: {error}. Write them like {_SUCH}.") from None
     if not isinstance(given, dict):
         raise ConfigError(f"The arguments must be a JSON object, such as {_SUCH}.")
-    crib = open_crib(tools=None, config=config, tool=name)
+    crib = open_crib(tools=None, config=config, tool=name, options="--config FILE")
 
     async def run(crib: "Crib") -> "Result":
         result = await crib.session().call(name, text)

@@ -4,6 +4,7 @@ A line may say which server a tool belongs to (`server`); tools of one server be
 prefix.
 """
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -49,7 +50,7 @@ def load_catalog(path: Path, *, settings: Settings | None = None, lock: Path | N
 def read_definitions(path: Path) -> Iterator[JsonObject]:
     """The definitions of a file, one by one. Raises `ConfigError`."""
     try:
-        text = path.read_bytes()
+        text = path.read_bytes().removeprefix(BOM_UTF8)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}.") from None
     if text.lstrip()[:1] == b"[" or _is_one_object(text):

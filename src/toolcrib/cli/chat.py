@@ -1,14 +1,17 @@
 """`toolcrib chat`: the reference agent in the terminal."""
 
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from toolcrib.cli.output import open_console
+from toolcrib.cli.output import is_text, open_console
 
 if TYPE_CHECKING:
+    from toolcrib.agent.host import Host
+    from toolcrib.cli.feed import TerminalView
     from toolcrib.definitions import Json
     from toolcrib.settings import Settings
     from toolcrib.sources.base import Source
@@ -37,6 +40,8 @@ def chat(
     """
     import asyncio
 
+    if prompt is not None and not is_text(prompt):
+        raise typer.BadParameter("is no UTF-8 text.", param_hint="'PROMPT'")
     settings, sources, lock = agent_configuration(
         config, model=model, endpoint=endpoint, api=api, context=context, reveal=reveal, workdir=workdir
     )
@@ -63,10 +68,26 @@ def agent_configuration(config: Path | None, **given: object) -> "tuple[Settings
 
 
 async def _converse(settings: "Settings", sources: "list[Source]", lock: Path | None, prompt: str | None) -> int:
+    """Talks until the person, the input or a signal ends it; the exit code."""
+    import asyncio
+
+    from toolcrib.cli.keyboard import terminal_kept
+    from toolcrib.cli.signals import ENDING, Cancelling
+
+    with terminal_kept(), Cancelling(*ENDING) as ending:
+        try:
+            return await _talk(settings, sources, lock, prompt)
+        except asyncio.CancelledError:
+            if ending.number is None:
+                raise
+            return 128 + ending.number
+
+
+async def _talk(settings: "Settings", sources: "list[Source]", lock: Path | None, prompt: str | None) -> int:
     from toolcrib.agent.host import open_host
     from toolcrib.cli.feed import TerminalView
+    from toolcrib.cli.keyboard import NotText
     from toolcrib.cli.person import Person
-    from toolcrib.errors import ModelError
 
     person = Person()
     there = sys.stdin.isatty()
@@ -82,22 +103,49 @@ async def _converse(settings: "Settings", sources: "list[Source]", lock: Path | 
     ) as host:
         view.watch(host)
         view.line(f"{host.model.name} at {host.model.endpoint}; window {host.session.window or 'unknown'}")
-        failed = False
+        if prompt is not None:
+            return await _turn(host, view, prompt)
+        code = 0
         while True:
             try:
-                text = prompt if prompt is not None else await person.line("you> " if there else "")
+                text = await person.line("you> " if there else "")
             except EOFError:
-                return int(failed)
+                return code
+            except NotText as error:
+                view.note(str(error))
+                code = 1
+                continue
             if text.strip() in {"/quit", "/exit"}:
-                return int(failed)
+                return code
             if text.strip():
-                try:
-                    report = await host.agent.run(text)
-                    failed = report.outcome != "completed"
-                except ModelError as error:
-                    failed = True
-                    view.note(str(error))
-                view.end()
-                view.line(f"  {host.agent.account}")
-            if prompt is not None:
-                return int(failed)
+                code = await _turn(host, view, text)
+                if code == _INTERRUPTED and not there:
+                    return code
+
+
+async def _turn(host: "Host", view: "TerminalView", text: str) -> int:
+    """One turn, which Ctrl-C ends and nothing else; the exit code if it was the last one."""
+    import asyncio
+
+    from toolcrib.cli.signals import Cancelling
+    from toolcrib.errors import ModelError
+
+    with Cancelling(signal.SIGINT) as ending:
+        try:
+            code = int((await host.agent.run(text)).outcome != "completed")
+        except ModelError as error:
+            code = 1
+            view.note(str(error))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if ending.number is None or task is None or task.uncancel():
+                raise
+            code = _INTERRUPTED
+            view.note("interrupted: the rest of this turn was left out")
+    view.end()
+    view.line(f"  {host.agent.account}")
+    return code
+
+
+_INTERRUPTED = 128 + signal.SIGINT
+"""The exit code of what Ctrl-C ended."""

@@ -26,10 +26,12 @@ def open_crib(
     flags: Mapping[str, Json] | None = None,
     lock: Path | None = None,
     tool: str | None = None,
+    options: str = "--tools FILE or --config FILE",
 ) -> Crib:
     """The crib of `--tools` or `--config`; without either, of `toolcrib.yaml` here. Raises `ConfigError`.
 
-    With the full name of a `tool`, the servers that cannot have it are left out: nobody waits for them.
+    With the full name of a `tool`, the servers that cannot have it are left out: nobody waits for them. `options` are
+    those of the command by which a file is named.
     """
     if tools is not None and config is not None:
         raise ConfigError("Give --tools or --config, not both.")
@@ -38,10 +40,13 @@ def open_crib(
     if tools is not None:
         return load_catalog(tools, settings=settings, lock=lock)
     if path is None:
-        raise ConfigError(f"There is no {DEFAULT_CONFIG} here: give --tools FILE or --config FILE{_made_by_install()}.")
+        raise ConfigError(f"There is no {DEFAULT_CONFIG} here: give {options}{_made_by_install()}.")
     sources = open_sources(settings)
     if not sources:
-        raise ConfigError(f"{path}: names no tools: give it `mcpServers` or `python` (docs/configuration.md).")
+        raise ConfigError(
+            f"{path}: names no tools: give it servers (`mcpServers: {{NAME: {{command: PROGRAM}}}}`) or Python modules "
+            "(`python: {NAME: {module: MODULE}}`)."
+        )
     chosen = sources if tool is None else _those_with(tool, sources)
     return Crib(*chosen, settings=settings, lock=lock or lock_file(path, settings))
 

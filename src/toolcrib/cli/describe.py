@@ -63,6 +63,12 @@ def unknown_tool(name: str, answer: str, crib: "Crib") -> "ConfigError":
     """The error of a name that is no tool, with the nearest if the answer for a model has one."""
     from toolcrib.errors import ConfigError
 
+    for held in crib.held_back:
+        if held.name == name:
+            reason = held.reason.rstrip(".")
+            return ConfigError(
+                f"`{name}` is held back: {reason}. `toolcrib pins list` shows it, `pins approve` lets it in."
+            )
     for toolset in crib.inventory.toolsets:
         if toolset.unavailable and toolset.prefix and name.startswith(f"{toolset.prefix}__"):
             return ConfigError(f"`{name}` cannot be had now: its server is the one that could not be asked.")

@@ -160,9 +160,11 @@ def _worth(configs: "Sequence[ClientConfig]") -> bool:
 
 def _diff(plan: "InstallPlan", dry_run: bool) -> dict[str, str]:
     from toolcrib.clients.install import diff_of
-    from toolcrib.clients.secrets import secrets_of
+    from toolcrib.clients.masking import open_texts
 
-    return {"diff": diff_of(plan.path, plan.original, plan.written, secrets_of(plan.moved))} if dry_run else {}
+    if not dry_run:
+        return {}
+    return {"diff": diff_of(plan.path, plan.original, plan.written, open_texts(plan.moved), sign="-")}
 
 
 def _show(plan: "InstallPlan", *, dry_run: bool) -> None:

@@ -68,11 +68,11 @@ def list_pins(tools: Tools = None, config: Config = None, lock: LockFile = None,
         return
     console = open_console()
     for drift in state.drifts:
-        console.print(_line(drift), markup=False)
+        console.print(_line(drift), markup=False, soft_wrap=True)
         if (drift.toolset, drift.name) in held:
-            console.print(f"    held back: {held[(drift.toolset, drift.name)]}", markup=False)
+            console.print(f"    held back: {held[(drift.toolset, drift.name)]}", markup=False, soft_wrap=True)
         for finding in _of(findings, drift):
-            console.print(f"    {_finding_line(finding)}", markup=False)
+            console.print(f"    {_finding_line(finding)}", markup=False, soft_wrap=True)
     _conclude(console, state)
 
 
@@ -91,10 +91,10 @@ def diff_pins(tools: Tools = None, config: Config = None, lock: LockFile = None,
     else:
         console = open_console()
         for drift in differing:
-            console.print(_line(drift), markup=False)
+            console.print(_line(drift), markup=False, soft_wrap=True)
             text = state.description_of(drift)
             if drift.state in {"new", "changed"} and text:
-                console.print(f"    now: {text}", markup=False)
+                console.print(f"    now: {text}", markup=False, soft_wrap=True)
         _conclude(console, state)
     if differing or state.unseen():
         raise typer.Exit(1)
@@ -251,7 +251,7 @@ def _conclude(console: "Console", state: _State) -> None:
 
     for problem in state.problems():
         print_hanging(console, Text(), Text(problem, style="yellow"))
-    console.print(state.summary(), markup=False)
+    console.print(state.summary(), markup=False, soft_wrap=True)
     if any(drift.state != "unchanged" for drift in state.drifts):
         step = "`toolcrib pins approve NAME` (or a toolset, or --all) once you have looked at them."
         print_hanging(console, Text("Next: ", style="bold"), Text(step))

@@ -1,5 +1,6 @@
 """`toolcrib run`: one unattended turn, for `cron` and its like."""
 
+import signal
 import sys
 import time
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Annotated
 import typer
 
 from toolcrib.cli.chat import Api, RevealOption, agent_configuration
-from toolcrib.cli.output import open_console, print_json, write_file
+from toolcrib.cli.output import open_console, print_json, require_writable, write_file
 
 
 def run(
@@ -42,33 +43,41 @@ def run(
     """Runs one task unattended, with the core tools and a scope of its own, and says what really happened.
 
     Exit code 1: a required tool is missing (no model was asked), an approval was needed that nobody could give, or
-    the model failed.
+    the model failed. A signal ends the run, and the record says so; the exit code is then 128 and its number.
 
     Example: toolcrib run --task nightly.md --enabled-toolsets mcp-github --require create_issue --record run.json
     """
     import asyncio
 
-    from toolcrib.agent.schedule import run_task
+    from toolcrib.agent.schedule import RunRecord, run_task
     from toolcrib.cli.feed import TerminalView
+    from toolcrib.cli.signals import ENDING, Cancelling
 
     text = _read_task(task)
+    if record is not None:
+        require_writable(record)
     settings, sources, lock = agent_configuration(
         config, model=model, endpoint=endpoint, api=api, context=context, reveal=reveal, workdir=workdir
     )
     view = None if json else TerminalView(open_console())
-    done = asyncio.run(
-        run_task(
-            text,
-            settings,
-            sources,
-            clock=time.time,
-            view=view,
-            opened=view.watch if view else None,
-            enabled_toolsets=_several(enabled_toolsets),
-            required_tools=_several(require) or (),
-            lock=lock,
-        )
-    )
+    ending = Cancelling(signal.SIGINT, *ENDING)
+
+    async def work() -> RunRecord:
+        with ending:
+            return await run_task(
+                text,
+                settings,
+                sources,
+                clock=time.time,
+                view=view,
+                opened=view.watch if view else None,
+                enabled_toolsets=_several(enabled_toolsets),
+                required_tools=_several(require) or (),
+                lock=lock,
+                ended=lambda: ending.number.name if ending.number else None,
+            )
+
+    done = asyncio.run(work())
     if view is not None:
         view.end()
     if record is not None:
@@ -80,7 +89,7 @@ def run(
         print_json(done.as_json())
     if not done.succeeded:
         sys.stderr.write(f"toolcrib: {done.outcome}: {done.reason}\n")
-        raise typer.Exit(1)
+        raise typer.Exit(128 + ending.number if ending.number and done.outcome == "interrupted" else 1)
 
 
 def _read_task(path: Path) -> str:

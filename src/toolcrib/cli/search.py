@@ -34,9 +34,12 @@ def search(
 
     Example: toolcrib search --tools tools.jsonl "open an issue" --explain
     """
+    from rich.text import Text
+
     from toolcrib.cli.cribs import open_crib, use_crib
     from toolcrib.cli.progress import wait_for_vectors
     from toolcrib.explaining import explain_search
+    from toolcrib.intake.findings import make_visible
     from toolcrib.limits import FILL_SEARCH_WAIT_S
 
     flags: dict[str, Json] = {"tools.tool_search.enabled": "on"}
@@ -68,6 +71,8 @@ def search(
     for number, match in enumerate(found.matches, 1):
         _print_match(number, match, console)
     if explain:
+        if found.read_as:
+            console.print(Text(f"Read as: {make_visible(found.read_as)}", style="dim"))
         console.print(f"Searched: {answer.mode}.", style="dim", highlight=False)
 
 
@@ -81,6 +86,9 @@ def _print_match(number: int, match: "JsonObject", console: "Console") -> None:
     first = Text.assemble((f"{match['score']:.2f}  ", "dim"), signature, toolset)
     print_hanging(console, Text(f"{number:>2}. "), first)
     print_hanging(console, Text("    "), Text(make_visible(f"{match['description']}")))
+    same = match.get("same_as")
+    if isinstance(same, list):
+        print_hanging(console, Text("    "), Text(f"The same: {make_visible(', '.join(map(str, same)))}"))
     parts = match.get("evidence")
     if isinstance(parts, dict):
         shown = sorted(parts.items(), key=lambda item: -abs(float(str(item[1]))))

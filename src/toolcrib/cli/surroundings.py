@@ -7,11 +7,16 @@ from pathlib import Path
 
 from toolcrib.clients.base import Surroundings
 from toolcrib.clients.install import Launcher
+from toolcrib.errors import ConfigError
 
 
 def read_surroundings() -> Surroundings:
-    """Home, platform, working directory and environment now."""
-    return Surroundings(home=Path.home(), platform=sys.platform, cwd=Path.cwd(), environ=dict(os.environ))
+    """Home, platform, working directory and environment now. Raises `ConfigError`."""
+    try:
+        cwd = Path.cwd()
+    except OSError:
+        raise ConfigError("The working directory is gone: change to one that exists.") from None
+    return Surroundings(home=Path.home(), platform=sys.platform, cwd=cwd, environ=dict(os.environ))
 
 
 def find_launcher(around: Surroundings) -> Launcher:

@@ -32,7 +32,7 @@ def build_app() -> typer.Typer:
 def create(
     name: Annotated[str, typer.Argument(help="Whose token it is.")],
     profile: Annotated[str, typer.Option(metavar="NAME", help="The profile that it grants.")] = "default",
-    days: Annotated[int, typer.Option(metavar="N", min=1, help="Days until it expires.")] = 90,
+    days: Annotated[int, typer.Option(metavar="N", min=1, max=36_500, help="Days until it expires.")] = 90,
     console: Annotated[
         bool, typer.Option("--console", help="It opens the web console instead, and sees and decides for everybody.")
     ] = False,
@@ -73,7 +73,7 @@ def list_tokens(file: File = None, json: Annotated[bool, typer.Option("--json", 
     console = open_console()
     for item in entries:
         opens = "console" if item.role == "console" else item.profile
-        console.print(f"{item.name}  {opens}  {item.shown_expiry}", markup=False)
+        console.print(f"{item.name}  {opens}  {item.shown_expiry}", markup=False, soft_wrap=True)
 
 
 def revoke(name: Annotated[str, typer.Argument(help="Whose token.")], file: File = None) -> None:

@@ -7,6 +7,8 @@ import typer
 from toolcrib.cli.output import open_console, print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from toolcrib.clients.uninstall import UninstallPlan
 
 
@@ -51,8 +53,8 @@ def _show(plan: "UninstallPlan", *, dry_run: bool) -> None:
 
     console = open_console()
     if dry_run:
-        secrets = _secrets(plan)
-        for line in diff_of(plan.path, plan.current, plan.restored, secrets).splitlines():
+        shown = _open_texts(plan)
+        for line in diff_of(plan.path, plan.current, plan.restored, shown, sign="+").splitlines():
             console.print(line, markup=False, soft_wrap=True)
     verb = f"would be {plan.way}" if dry_run and plan.way != "already as before" else plan.way
     console.print(f"{plan.family.title}: {plan.path}: {verb}.", markup=False, soft_wrap=True)
@@ -62,13 +64,13 @@ def _show(plan: "UninstallPlan", *, dry_run: bool) -> None:
         console.print(f"  kept, because it has what you approved: {file}", markup=False, soft_wrap=True)
 
 
-def _secrets(plan: "UninstallPlan") -> frozenset[str]:
+def _open_texts(plan: "UninstallPlan") -> "Mapping[str, str]":
     from toolcrib.clients.base import as_object
-    from toolcrib.clients.secrets import secrets_of
+    from toolcrib.clients.masking import open_texts
 
     servers = [
         plan.family.read(name, as_object(raw) or {})  # pyright: ignore[reportArgumentType]
         for moved in plan.manifest.sections
         for name, raw in moved.servers.items()
     ]
-    return secrets_of(servers)
+    return open_texts(servers)

@@ -19,7 +19,7 @@ from toolcrib.clients.base import (
     as_object,
 )
 from toolcrib.clients.editing import load_data, servers_at
-from toolcrib.clients.files import decode, load_bytes, place_of
+from toolcrib.clients.files import decode, load_bytes, place_of, resolved
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import ConfigError
 from toolcrib.jsonc import TextError
@@ -55,7 +55,11 @@ def discover(families: Iterable[Family], around: Surroundings) -> Found:
         # Several places may lie in one file, and that file may be large: it is read once.
         files: dict[Path, JsonObject | None] = {}
         for place in family.places(around):
-            key = (place.path.resolve(), place.section)
+            try:
+                key = (resolved(place.path), place.section)
+            except ConfigError as error:
+                problems[str(error)] = None
+                continue
             if key in seen:
                 continue
             if place.path not in files:

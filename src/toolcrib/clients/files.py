@@ -17,6 +17,14 @@ from toolcrib.limits import CLIENT_FILE_MAX_BYTES
 _BOM = "\ufeff"
 
 
+def resolved(path: Path) -> Path:
+    """Where a path leads. Raises `ConfigError`."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        raise ConfigError(f"{path}: is a link that leads nowhere but to itself.") from None
+
+
 def digest_of(content: bytes) -> str:
     """SHA-256, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()

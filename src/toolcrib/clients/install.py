@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from toolcrib.clients.base import ENTRY, ClientConfig, ClientServer, Family
 from toolcrib.clients.editing import load_data, replace_servers
@@ -26,7 +27,7 @@ from toolcrib.clients.manifest import (
     load_manifest,
     manifest_path,
 )
-from toolcrib.clients.secrets import hide
+from toolcrib.clients.masking import masked
 from toolcrib.clients.servers import gateway_entry, gateway_names, gateway_obstacle, variables_of
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.errors import ConfigError
@@ -214,13 +215,20 @@ def apply_install(plan: InstallPlan) -> None:
         raise
 
 
-def diff_of(path: Path, before: bytes, after: bytes, secrets: Collection[str] = ()) -> str:
-    """The change as a unified diff, with secrets as `***`."""
+def diff_of(path: Path, before: bytes, after: bytes, shown: Mapping[str, str], *, sign: Literal["-", "+"]) -> str:
+    """The change as a unified diff; of the lines with this sign, which are a person's own, only what is `shown`.
+
+    Without the lines around it: they may hold secrets of others.
+    """
     name = str(path)
-    old, new = (content.decode("utf-8", "replace").splitlines(keepends=True) for content in (before, after))
-    lines = difflib.unified_diff(old, new, fromfile=name, tofile=name)
-    text = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-    return hide(text, secrets)
+    old, new = (content.decode("utf-8", "replace").splitlines() for content in (before, after))
+    lines = difflib.unified_diff(old, new, fromfile=name, tofile=name, lineterm="", n=0)
+    headings = (f"--- {name}", f"+++ {name}")
+    told = [
+        f"{line[0]}{masked(line[1:], shown)}" if line.startswith(sign) and line not in headings else line
+        for line in lines
+    ]
+    return "".join(f"{line}\n" for line in told)
 
 
 def _require_fresh(family: Family, path: Path, original: bytes, configs: Sequence[ClientConfig]) -> None:

@@ -11,7 +11,7 @@ from typing import Literal, cast
 
 from toolcrib.clients.base import Family, Surroundings
 from toolcrib.clients.editing import put_back
-from toolcrib.clients.files import decode, digest_of, encode_like, load_bytes, place_of, remove, write_whole
+from toolcrib.clients.files import decode, digest_of, encode_like, load_bytes, place_of, remove, resolved, write_whole
 from toolcrib.clients.manifest import Manifest, backup_path, load_manifest, manifest_path
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import ConfigError
@@ -41,7 +41,7 @@ def find_installed(family: Family, around: Surroundings) -> tuple[tuple[Path, Ma
     """The files of a family that an installation has changed. Raises `ConfigError`."""
     found: dict[Path, Manifest] = {}
     for place in family.places(around):
-        path = place.path.resolve()
+        path = resolved(place.path)
         manifest = load_manifest(path) if path not in found else None
         if manifest is not None and manifest.client == family.name:
             found[path] = manifest

@@ -14,16 +14,12 @@ from toolcrib.clients.base import ENTRY, Section
 from toolcrib.clients.spans import Change, apply_changes, join_lines, line_end, line_start, newline_of
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.jsonc import TextError
+from toolcrib.yaml_text import read_yaml
 
 
 def load(text: str) -> Json:
     """The data of a text. Raises `TextError`."""
-    try:
-        return cast("Json", yaml.safe_load(text) or {})
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or "it cannot be read"
-        raise TextError(str(problem), mark.index if mark else 0) from None
+    return cast("Json", read_yaml(text, twice=True) or {})
 
 
 def replace_servers(text: str, section: Section, names: Collection[str], entry: JsonObject) -> tuple[str, list[str]]:

@@ -70,6 +70,8 @@ class SearchView(Struct, frozen=True, kw_only=True):
     """The answer to a search, with its reasons."""
 
     query: str
+    read_as: str
+    """What was looked up, where that is not what was typed."""
     profile: str
     total_available: Json
     matches: tuple[Json, ...]

@@ -65,11 +65,12 @@ class Views:
         slow = crib.settings.tools.tool_search.reranker.enabled
         answer = await asyncio.to_thread(ask) if slow else ask()
         ms = (time.perf_counter() - began) * 1000
-        ranking = await asyncio.to_thread(find_reasons, crib, catalog, question.query, answer)
-        found = explained(question.query, answer, ranking)
+        rankings = await asyncio.to_thread(find_reasons, crib, catalog, question.query, answer)
+        found = explained(question.query, answer, rankings)
         body = {key: self._shaded(value) for key, value in answer.body.items()}
         return SearchView(
             query=question.query,
+            read_as=found.read_as,
             profile=question.profile,
             total_available=answer.body["total_available"],
             matches=tuple(self._shaded(match) for match in found.matches),

@@ -61,18 +61,47 @@ def read_call(raw: object) -> ModelCall:
     """A model's call in any dialect, as JSON or as the object of an official SDK. Raises `InvalidCall`."""
     if isinstance(raw, ModelCall):
         return raw
+    call = _call_object(raw)
+    if call is None:
+        raise InvalidCall(f"A tool call must be a JSON object, not {kind_of(raw)}.")
+    return _call_dialect(call).read_call(call)
+
+
+def salvage_call(raw: object) -> ModelCall:
+    """What can be told of a call that cannot be read: an answer in its own dialect still finds it by its id."""
+    call = _call_object(raw)
+    if call is None:
+        return ModelCall(id=_STAND_IN, name=_STAND_IN, arguments=None)
+    inner = next((call[key] for key in ("function", "functionCall", "function_call") if key in call), None)
+    parts = (call, inner) if isinstance(inner, Mapping) else (call,)
+    told = {key: value for part in parts for key, value in part.items() if isinstance(value, str) and value}
+    name = told.get("name", _STAND_IN)
+    dialect = _call_dialect(call).NAME
+    stand_in = name if dialect == gemini.NAME else _STAND_IN
+    identifier = told.get("call_id" if dialect == openai_responses.NAME else "id", stand_in)
+    return ModelCall(id=identifier, name=name, arguments=None, dialect=dialect, raw=call)
+
+
+_STAND_IN = "call"
+"""The id, or the name, of a call that has none."""
+
+
+def _call_object(raw: object) -> JsonObject | None:
+    """A call as JSON, or nothing if it is no object."""
     dump = getattr(raw, "model_dump", None)
     value: object = dump(mode="json", exclude_unset=True) if callable(dump) else raw
     if not isinstance(value, Mapping):
-        raise InvalidCall(f"A tool call must be a JSON object, not {kind_of(value)}.")
+        return None
     call = dict(cast("Mapping[str, Json]", value))
-    return _call_dialect(call).read_call(call)
+    if callable(dump) and "name" in call and getattr(raw, "args", call) is None:
+        call["args"] = {}  # Gemini's SDK has calls without arguments, which nothing else in them tells from others
+    return call
 
 
 def _call_dialect(raw: JsonObject) -> Dialect:
     if "function" in raw:
         return openai_chat
-    if "functionCall" in raw or "function_call" in raw:
+    if "functionCall" in raw or "function_call" in raw or ("args" in raw and "name" in raw):
         return gemini
     if raw.get("type") in {"function_call", "tool_search_call"} or "call_id" in raw:
         return openai_responses

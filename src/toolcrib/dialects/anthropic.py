@@ -1,7 +1,7 @@
 """Anthropic messages: `input_schema`, `tool_use` and `tool_result` blocks."""
 
 from toolcrib.definitions import DialectName, JsonObject, ModelCall, Result, Tool
-from toolcrib.dialects.base import ToolParts, as_object, parts_of, plain_text, require_text, text_blocks
+from toolcrib.dialects.base import ToolParts, arguments_of, as_object, parts_of, plain_text, require_text, text_blocks
 
 NAME: DialectName = "anthropic"
 
@@ -23,7 +23,7 @@ def read_call(raw: JsonObject) -> ModelCall:
     return ModelCall(
         id=require_text(raw, "id"),
         name=require_text(raw, "name"),
-        arguments=raw.get("input"),
+        arguments=arguments_of(raw, "input"),
         dialect=NAME,
         raw=raw,
     )

@@ -4,7 +4,6 @@ A dialect is a module: it turns the JSON of one model API into our values and ba
 dialect is lossless, because the values keep the JSON that they came from.
 """
 
-import base64
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol, cast
 
@@ -96,6 +95,18 @@ def require_text(raw: Mapping[str, Json], key: str) -> str:
     return value
 
 
+_ARGUMENT_KEYS = ("arguments", "args", "input", "parameters", "params")
+
+
+def arguments_of(raw: Mapping[str, Json], key: str) -> Json:
+    """The arguments of a call. Raises `InvalidCall` where they stand under another key: no call runs without them."""
+    if key not in raw:
+        for other in _ARGUMENT_KEYS:
+            if raw.get(other):
+                raise InvalidCall(f"A tool call has its arguments in `{key}`, not in `{other}`.")
+    return raw.get(key)
+
+
 def compact(value: Json) -> str:
     """Compact JSON text; what cannot be encoded is written in a form that can."""
     try:
@@ -122,9 +133,17 @@ def _named(block: JsonObject) -> str:
     kind = str(block.get("type", "unknown"))
     if kind == "resource_link":
         return f"[resource {block.get('uri', '')}]"
-    data = block.get("data")
-    size = f", {len(base64.b64decode(data, validate=False))} bytes" if isinstance(data, str) else ""
-    return f"[{kind} {block.get('mimeType', '')}{size}: this model API takes text only]"
+    inner = as_object(block.get("resource"))
+    text = inner.get("text")
+    if isinstance(text, str):
+        return text
+    data = block.get("data", inner.get("blob"))
+    # Counted, not decoded: what others wrote need not be faultless base64.
+    size = f"{len(data.rstrip('=')) * 3 // 4} bytes" if isinstance(data, str) else ""
+    said = " ".join(
+        str(part) for part in (kind, inner.get("uri"), block.get("mimeType", inner.get("mimeType"))) if part
+    )
+    return f"[{', '.join(part for part in (said, size) if part)}: this model API takes text only]"
 
 
 def text_blocks(content: Json) -> tuple[JsonObject, ...]:

@@ -7,7 +7,7 @@ written in capitals; the second is read as the JSON Schema that it means, and wr
 from collections.abc import Mapping
 
 from toolcrib.definitions import DialectName, Json, JsonObject, ModelCall, Result, Tool
-from toolcrib.dialects.base import ToolParts, as_object, parts_of, plain_text, require_text, text_blocks
+from toolcrib.dialects.base import ToolParts, arguments_of, as_object, parts_of, plain_text, require_text, text_blocks
 from toolcrib.errors import InvalidCall
 
 NAME: DialectName = "gemini"
@@ -29,8 +29,8 @@ def write_tool(tool: Tool) -> JsonObject:
 
 
 def read_call(raw: JsonObject) -> ModelCall:
-    """Reads a `functionCall` part. Older models send no id: the name stands in."""
-    call = raw.get("functionCall", raw.get("function_call"))
+    """Reads a `functionCall` part, or what is inside it. Older models send no id: the name stands in."""
+    call = raw.get("functionCall", raw.get("function_call", raw if "args" in raw else None))
     if not isinstance(call, Mapping):
         raise InvalidCall("A tool call needs `functionCall`: an object with `name` and `args`.")
     name = require_text(call, "name")
@@ -38,7 +38,7 @@ def read_call(raw: JsonObject) -> ModelCall:
     return ModelCall(
         id=identifier if isinstance(identifier, str) and identifier else name,
         name=name,
-        arguments=call.get("args"),
+        arguments=arguments_of(call, "args"),
         dialect=NAME,
         raw=raw,
     )
@@ -47,7 +47,8 @@ def read_call(raw: JsonObject) -> ModelCall:
 def write_call(call: ModelCall) -> JsonObject:
     """Writes a `functionCall` part."""
     if call.dialect == NAME:
-        return as_object(call.raw)
+        raw = as_object(call.raw)
+        return {"functionCall": raw} if "args" in raw else raw
     return {"functionCall": {"id": call.id, "name": call.name, "args": call.arguments or {}}}
 
 
@@ -66,10 +67,16 @@ def write_result(call: ModelCall, result: Result) -> JsonObject:
     """Writes a `functionResponse` part."""
     if result.dialect == NAME:
         return as_object(result.raw)
-    value: Json = plain_text(result)
-    if not result.is_error and isinstance(result.structured, Mapping):
-        value = result.structured
-    response: JsonObject = {"error" if result.is_error else "result": value}
+    if result.is_error or not isinstance(result.structured, Mapping):
+        response: JsonObject = {"error" if result.is_error else "result": plain_text(result)}
+    else:
+        response = {"result": result.structured}
+        # Text says the same as the structured value; other blocks may say more.
+        others = tuple(block for block in result.content if block.get("type") != "text")
+        if others:
+            response["content"] = plain_text(Result(content=others))
+        if result.notes:
+            response["note"] = "; ".join(result.notes)
     return {"functionResponse": {"id": call.id, "name": call.name, "response": response}}
 
 

@@ -6,7 +6,7 @@ from typing import cast
 import orjson
 
 from toolcrib.definitions import BRIDGE_NAMES, DialectName, Json, JsonObject, ModelCall, Result, Tool
-from toolcrib.dialects.base import ToolParts, as_object, parts_of, require_text
+from toolcrib.dialects.base import ToolParts, arguments_of, as_object, parts_of, require_text
 
 NAME: DialectName = "mcp"
 
@@ -48,7 +48,7 @@ def read_call(raw: JsonObject) -> ModelCall:
     return ModelCall(
         id=str(identifier) if isinstance(identifier, str | int) and identifier != "" else "call",
         name=require_text(raw, "name"),
-        arguments=raw.get("arguments"),
+        arguments=arguments_of(raw, "arguments"),
         dialect=NAME,
         raw=raw,
     )

@@ -3,6 +3,7 @@
 from toolcrib.definitions import DialectName, JsonObject, ModelCall, Result, Tool
 from toolcrib.dialects.base import (
     ToolParts,
+    arguments_of,
     as_object,
     compact,
     parts_of,
@@ -40,7 +41,7 @@ def read_call(raw: JsonObject) -> ModelCall:
     return ModelCall(
         id=require_text(raw, "id"),
         name=require_text(function, "name"),
-        arguments=function.get("arguments"),
+        arguments=arguments_of(function, "arguments"),
         dialect=NAME,
         raw=raw,
     )

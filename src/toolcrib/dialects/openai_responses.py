@@ -3,6 +3,7 @@
 from toolcrib.definitions import DialectName, JsonObject, ModelCall, Result, Tool
 from toolcrib.dialects.base import (
     ToolParts,
+    arguments_of,
     as_object,
     compact,
     parts_of,
@@ -38,7 +39,7 @@ def read_call(raw: JsonObject) -> ModelCall:
     return ModelCall(
         id=require_text(raw, "call_id"),
         name="tool_search" if searched else require_text(raw, "name"),
-        arguments=raw.get("arguments"),
+        arguments=arguments_of(raw, "arguments"),
         dialect=NAME,
         raw=raw,
     )

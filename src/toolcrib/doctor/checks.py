@@ -103,7 +103,7 @@ def check_config(path: Path | None, changed: Sequence[tuple[str, str, str]]) -> 
             section="configuration",
             state="note",
             text="There is no toolcrib.yaml here: every setting has its default and no server is configured.",
-            action="give --config FILE, or put a file there: docs/configuration.md has every key",
+            action="give --config FILE, or put a file there: `toolcrib config show` has every key",
         )
     else:
         yield Check(section="configuration", state="ok", text=f"{path} is valid.")
@@ -299,6 +299,23 @@ def check_reranker(*, host: str, failure: str | None, dimensions: int) -> Check:
         text=f"The reranker at {host} does not answer ({failure.rstrip('.')}): searches do without it.",
         action="start it, correct `tools.tool_search.reranker`, or set its `enabled: false`",
     )
+
+
+def check_aliases(aliases: Iterable[str], tools: Sequence[Tool]) -> Iterator[Check]:
+    """Aliases that belong to no tool and to no toolset: they help nobody, and nothing else would say so."""
+    known = {name for tool in tools for name in (tool.name, tool.leaf, tool.toolset)}
+    idle = [key for key in aliases if key not in known and not _is_for_a_host(key)]
+    for key in idle[:DOCTOR_ITEMS]:
+        yield Check(
+            section="retrieval",
+            state="note",
+            text=f"tools.aliases: no tool and no toolset is called `{key}`.",
+            action=(
+                "correct it, unless it is for tools to come: a tool is called `server__tool` or by its own name, "
+                "the toolset of a server `mcp-server`"
+            ),
+        )
+    yield from _more("retrieval", len(idle))
 
 
 def check_pins(mode: PinMode, *, lock: Path | None, drifts: Sequence[Drift]) -> Iterator[Check]:

@@ -15,6 +15,7 @@ from toolcrib.doctor.checks import (
     Check,
     ProfileView,
     ServerState,
+    check_aliases,
     check_approvals,
     check_clients,
     check_config,
@@ -34,6 +35,7 @@ from toolcrib.gateway.run import DEFAULT_CONFIG
 from toolcrib.kernel import account
 from toolcrib.limits import AUDIT_CLOSE_S, DOCTOR_ENDPOINT_S, DOCTOR_START_S
 from toolcrib.retrieval.factory import endpoint_of, open_embedder, open_static, semantic_tier
+from toolcrib.retrieval.neighbours import shipped_neighbours
 from toolcrib.retrieval.reranker import EmbeddingFailed
 from toolcrib.settings import Settings
 from toolcrib.sources.base import Settling, Source
@@ -112,13 +114,16 @@ async def examine(
             async with asyncio.timeout(AUDIT_CLOSE_S):
                 await crib.close()
     configured = "lexical" if tier == "off" else "hybrid"
+    complete = not any(server.error for server in servers)
+    lacking = retriever.lacking or shipped_neighbours().lacking
     checks = (
         *check_config(path, changed),
         *check_servers(servers),
         *check_gate(views),
-        *(check_approvals(_policies(crib, profiles), tools) if not any(server.error for server in servers) else ()),
-        check_retrieval(configured=configured, unavailable=retriever.unavailable, lacking=retriever.lacking),
+        *(check_approvals(_policies(crib, profiles), tools) if complete else ()),
+        check_retrieval(configured=configured, unavailable=retriever.unavailable, lacking=lacking),
         *(await asyncio.to_thread(_ask_reranker, settings, environ)),
+        *(check_aliases(settings.tools.aliases, tools) if complete else ()),
         check_kernel(account=account()),
         *(check_pins(settings.pins, lock=lock, drifts=drifts) if servers else ()),
         *check_screening(settings.screening, held_back=held_back, findings=findings),
@@ -224,8 +229,6 @@ def _ask_reranker(settings: Settings, environ: Mapping[str, str]) -> Sequence[Ch
         vectors = embedder.embed(["check"], budget_s=DOCTOR_ENDPOINT_S)
     except EmbeddingFailed as error:
         return (check_reranker(host=endpoint.host, failure=str(error), dimensions=0),)
-    finally:
-        embedder.close()
     return (check_reranker(host=endpoint.host, failure=None, dimensions=len(vectors[0]) if vectors else 0),)
 
 

@@ -81,7 +81,9 @@ def read_queries(path: Path) -> list[Query]:
     """
     queries: list[Query] = []
     for place, row in _rows(path):
-        relevant = row.get("relevant", [])
+        if "relevant" not in row:
+            raise CorpusError(f"{place}: has no `relevant`: give a list of tool ids, an empty one if nothing fits.")
+        relevant = row["relevant"]
         if not isinstance(relevant, list) or not all(isinstance(each, str) for each in relevant):
             raise CorpusError(f"{place}: `relevant` must be a list of tool ids.")
         queries.append(

@@ -8,13 +8,15 @@ of its own tool, the short name that it gave it included, may make a verdict str
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Protocol
 
 from toolcrib.definitions import Call, Fingerprint, Tool, canonical_json, fingerprint_of
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, CallError
 from toolcrib.execution.dispatch import Exchange
+from toolcrib.execution.foreign import settled, told
+from toolcrib.execution.hooks import own_copy
 from toolcrib.limits import APPROVAL_TTL_S, APPROVALS_PENDING
 from toolcrib.settings import ApprovalRules, Verdict
 
@@ -191,14 +193,14 @@ class Approvals:
         self._pending[principal] = self._pending.get(principal, 0) + 1
         try:
             async with asyncio.timeout(self._ttl_s):
-                return await approver(request) is True
+                return await settled(approver(replace(request, call=own_copy(request.call)))) is True
         except TimeoutError:
             raise ApprovalRequired("Nobody answered the approval in time.") from None
         except CallError:
             raise
         except Exception as error:  # a crashed guard refuses (X14)
             raise ApprovalDenied(
-                "The approval could not be asked for, so the call was refused.", detail=repr(error)
+                "The approval could not be asked for, so the call was refused.", detail=told(repr, error)
             ) from None
         finally:
             self._pending[principal] -= 1

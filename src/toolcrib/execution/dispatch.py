@@ -6,14 +6,15 @@ nor a hanging server takes everything. A source may throw whatever it likes: her
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, Literal, Protocol, cast
 
 from msgspec import Struct
 
 from toolcrib.definitions import Call, JsonObject, Result, Tool
-from toolcrib.errors import CallError, DeadlineExceeded, SourceUnavailable, TooBusy, ToolFailed
+from toolcrib.errors import CallError, ConfigError, DeadlineExceeded, SourceUnavailable, TooBusy, ToolFailed
 from toolcrib.execution.deadlines import Bounded, Deadlines
+from toolcrib.execution.foreign import settled, told
 from toolcrib.execution.places import Places
 from toolcrib.limits import QUEUE_WAIT_S
 from toolcrib.settings import LimitSettings
@@ -98,6 +99,14 @@ class Runner(Protocol):
         ...
 
 
+class Checker:
+    """A source that can tell before a call runs what its schema does not say of the arguments."""
+
+    def check(self, call: Call) -> None:
+        """Returns if the tool can be given the arguments. Raises `InvalidArguments`."""
+        raise NotImplementedError
+
+
 class Slot(Protocol):
     """Where an answer is put: a future, or what stands for one."""
 
@@ -180,6 +189,8 @@ class Dispatcher:
         """The places of the whole process."""
         self._toolsets: dict[str, Places] = {}
         self.deadlines = Deadlines()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that calls run in."""
 
     def session_places(self) -> Places:
         """The places of one session; it passes them with each of its calls."""
@@ -193,7 +204,8 @@ class Dispatcher:
         places: Places,
         exchange: Exchange | None = None,
     ) -> Result:
-        """The tool's result. Raises `CallError`."""
+        """The tool's result. Raises `CallError`, and `ConfigError` beside calls of another event loop."""
+        self.require_loop()
         # A call needs a place in the session, in the toolset and in the process, the narrowest first.
         toolset, everybody = self.toolset_places(call.tool.toolset), self.everybody
         if not places.take_with(toolset, everybody):
@@ -202,7 +214,9 @@ class Dispatcher:
         context = CallContext(deadline_s=deadline_s, report=report, principal=call.principal, exchange=exchange)
         try:
             with self.deadlines.within(deadline_s):
-                return await runner.call(call, context)
+                result = await settled(runner.call(call, context))
+            _require_result(call, result)
+            return result
         except CallError:
             raise
         except Exception as error:
@@ -211,6 +225,22 @@ class Dispatcher:
             places.give()
             toolset.give()
             everybody.give()
+
+    def require_loop(self) -> None:
+        """Raises `ConfigError` beside calls of another event loop: neither could wake who waits in the other.
+
+        One after the other is well.
+        """
+        loop = asyncio.get_running_loop()
+        if loop is self._loop:
+            return
+        busy = self.everybody.free < self._limits.concurrency_global
+        if busy and self._loop is not None and not self._loop.is_closed():
+            raise ConfigError(
+                "Calls of another event loop are under way: a crib runs its calls in one event loop at a time. "
+                "Make a crib for each loop, or send the calls to the loop of the first."
+            )
+        self._loop = loop
 
     def toolset_places(self, toolset: str) -> Places:
         """The places of a toolset."""
@@ -236,7 +266,7 @@ class Dispatcher:
             return ToolFailed(f"`{call.tool.name}` cannot be reached now: {error}", detail=str(error))
         # The model reads one line, the feed has the reason; the rest is for whoever debugs the tool.
         logger.debug("a tool failed", extra={"tool": call.tool.name}, exc_info=error)
-        return ToolFailed(f"`{call.tool.name}` failed: {_describe(error)}", detail=repr(error))
+        return ToolFailed(f"`{call.tool.name}` failed: {_describe(error)}", detail=told(repr, error))
 
     def bound_wait(self, waiting: Bounded, loop: asyncio.AbstractEventLoop) -> dict[Bounded, None]:
         """Bounds the time in line of what is no task."""
@@ -263,7 +293,15 @@ class Dispatcher:
             raise
 
 
+def _require_result(call: Call, result: object) -> None:
+    """Raises `ToolFailed` for what is no result: sources are code of others."""
+    if not isinstance(result, Result):
+        raise ToolFailed(f"`{call.tool.name}` gave {type(result).__name__} in place of a `Result`.")
+    if not all(isinstance(block, dict | Mapping) for block in cast("tuple[object, ...]", result.content)):
+        raise ToolFailed(f"`{call.tool.name}` gave a `Result` whose `content` is not made of objects.")
+
+
 def _describe(error: Exception) -> str:
     """One line of what went wrong, without a traceback."""
-    text = " ".join(str(error).split())[:300]
+    text = " ".join(told(str, error).split())[:300]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -17,7 +17,7 @@ from toolcrib.bridge import Invocation
 from toolcrib.definitions import Call, Json, JsonObject, Result, Tool, json_chars, text_result
 from toolcrib.errors import CallError, DeadlineExceeded, ToolFailed
 from toolcrib.execution.approval import ApprovalPolicy, ApprovalRequest, Approvals
-from toolcrib.execution.dispatch import Dispatcher, Exchange, Runner, Sender
+from toolcrib.execution.dispatch import Checker, Dispatcher, Exchange, Runner, Sender
 from toolcrib.execution.errands import Errand, Listener, Path
 from toolcrib.execution.hooks import (
     Checkpoint,
@@ -30,7 +30,7 @@ from toolcrib.execution.hooks import (
     run_guardrails,
 )
 from toolcrib.execution.places import Places
-from toolcrib.execution.results import limit_result, note_repairs
+from toolcrib.execution.results import limit_result, note_repairs, plain_json, readable
 from toolcrib.execution.validation import Validator
 from toolcrib.tokens import estimate_tokens
 
@@ -294,7 +294,7 @@ class Executor:
         return structs.replace(run, call=call, trace=trace)
 
     def _validate(self, run: Run) -> Run:
-        checked = self._checked(run.call or run.bound)
+        checked = self._checked(run, run.call or run.bound)
         return run if checked is run.call else structs.replace(run, call=checked)
 
     async def _guard(self, run: Run) -> Run:
@@ -305,7 +305,7 @@ class Executor:
         changed = await run_before(self._hooks, run.bound)
         if changed is None:
             return run
-        return structs.replace(run, call=self._checked(structs.replace(run.bound, arguments=changed)))
+        return structs.replace(run, call=self._checked(run, structs.replace(run.bound, arguments=changed)))
 
     def _approve(self, run: Run) -> Run | Awaitable[Run]:
         question = self._approvals.question(run.call or run.bound, run.exchange, own=run.holder.policy)
@@ -338,18 +338,22 @@ class Executor:
 
     def _limit(self, run: Run) -> Run:
         result, notes = run.result or run.answered, (run.call or run.bound).notes
-        noted = note_repairs(result, notes) if notes else result
-        limited = limit_result(noted, max_chars=self.result_max_chars)
+        limited = limit_result(result, max_chars=self.result_max_chars)
+        if notes:
+            limited = note_repairs(limited, notes)
         return run if limited is run.result else structs.replace(run, result=limited)
 
     async def _after(self, run: Run) -> Run:
         return structs.replace(run, result=await run_after(self._hooks, run.bound, run.answered))
 
-    def _checked(self, call: Call) -> Call:
+    def _checked(self, run: Run, call: Call) -> Call:
         checked = self._validator.check(call.tool, call.arguments)
-        if checked.arguments is call.arguments and not checked.notes:
-            return call
-        return structs.replace(call, arguments=checked.arguments, notes=(*call.notes, *checked.notes))
+        if checked.arguments is not call.arguments or checked.notes:
+            call = structs.replace(call, arguments=checked.arguments, notes=(*call.notes, *checked.notes))
+        runner = run.holder.require_granted(call.tool)
+        if isinstance(runner, Checker):
+            runner.check(call)
+        return call
 
     def _finish(
         self,
@@ -362,7 +366,11 @@ class Executor:
         error: CallError | None,
         shown: Json = None,
     ) -> Done:
-        tokens = estimate_tokens(_chars(result))
+        try:
+            tokens = estimate_tokens(_chars(result))
+        except TypeError:
+            result = readable(result)
+            tokens = estimate_tokens(_chars(result))
         if run.trace is not None:
             stages, seconds = (*passed, DONE), (*took, self._clock() - started)
             self._activity.note_stages(run.trace, stages, seconds, outcome, shown, tokens, result.code)
@@ -433,7 +441,11 @@ def _pass(executor: Executor, run: Run) -> Run:
 
 def error_result(error: CallError) -> Result:
     """What the model reads when a call was refused or failed."""
-    body = orjson.dumps(error.for_model(), default=str).decode()
+    told = error.for_model()
+    try:
+        body = orjson.dumps(told, default=str).decode()
+    except TypeError:
+        body = orjson.dumps(plain_json(told)).decode()
     return text_result(body, is_error=True, code=error.code)
 
 

@@ -8,11 +8,16 @@ observes (`after`, progress) never fails a call (X14).
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
+import orjson
+from msgspec import structs
+
+from toolcrib.bridge import read_arguments
 from toolcrib.definitions import Call, JsonObject, Result
 from toolcrib.dialects.mcp import open_result
 from toolcrib.errors import CallError, CheckpointFailed, GuardrailRefused, HookRejected
+from toolcrib.execution.foreign import settled, told
 from toolcrib.limits import HOOK_DEADLINE_S
 
 logger = logging.getLogger("toolcrib")
@@ -59,18 +64,23 @@ class Progress(Protocol):
 async def bounded(work: Awaitable[T]) -> T:
     """Waits for host code, but not for ever."""
     async with asyncio.timeout(HOOK_DEADLINE_S):
-        return await work
+        return await settled(work)
+
+
+def own_copy(call: Call) -> Call:
+    """The call for code of others: what that does to the arguments changes nothing of what runs."""
+    return structs.replace(call, arguments=orjson.loads(orjson.dumps(call.arguments)))
 
 
 async def run_guardrails(guardrails: Sequence[Guardrail], call: Call) -> None:
     """Asks every guardrail. Raises `GuardrailRefused`."""
     for guardrail in guardrails:
         try:
-            reason = await bounded(guardrail(call))
+            reason = await bounded(guardrail(own_copy(call)))
         except Exception as error:
             logger.exception("a guardrail failed; the call was refused")
             raise GuardrailRefused(
-                "A guardrail could not decide, so the call was refused.", detail=repr(error)
+                "A guardrail could not decide, so the call was refused.", detail=told(repr, error)
             ) from None
         if reason is not None:
             raise GuardrailRefused(reason)
@@ -80,21 +90,39 @@ async def run_before(hooks: Sequence[Hook], call: Call) -> JsonObject | None:
     """The arguments as the hooks leave them, or nothing if none changed them. Raises `HookRejected`."""
     arguments: JsonObject | None = None
     for hook in hooks:
-        current = call if arguments is None else _with(call, arguments)
+        current = own_copy(call if arguments is None else structs.replace(call, arguments=arguments))
+        before = orjson.dumps(current.arguments)
         try:
             changed = await bounded(hook.before(current))
         except CallError:
             raise
         except Exception as error:
             logger.exception("a hook failed; the call was refused")
-            raise HookRejected("A hook failed, so the call was refused.", detail=repr(error)) from None
+            raise HookRejected("A hook failed, so the call was refused.", detail=told(repr, error)) from None
+        if changed is None and _encoded(current.arguments) != before:
+            changed = current.arguments  # in place: checked like what is handed back
         if changed is not None:
-            if not isinstance(changed, dict):  # pyright: ignore[reportUnnecessaryIsInstance] - host code may ignore the types
-                raise HookRejected(
-                    "A hook may change arguments only.", detail=f"a hook returned {type(changed).__name__}"
-                )
-            arguments = changed
+            arguments = _taken(changed)
     return arguments
+
+
+def _taken(changed: object) -> JsonObject:
+    """What a hook handed back, as arguments. Raises `HookRejected`."""
+    if not isinstance(changed, dict):
+        raise HookRejected("A hook may change arguments only.", detail=f"a hook returned {type(changed).__name__}")
+    try:
+        return read_arguments(cast("JsonObject", changed))
+    except CallError as error:
+        raise HookRejected(
+            "A hook changed the arguments to what JSON cannot carry, so the call was refused.", detail=str(error)
+        ) from None
+
+
+def _encoded(arguments: JsonObject) -> bytes | None:
+    try:
+        return orjson.dumps(arguments)
+    except TypeError:
+        return None
 
 
 async def run_after(hooks: Sequence[Hook], call: Call, result: Result) -> Result:
@@ -103,12 +131,14 @@ async def run_after(hooks: Sequence[Hook], call: Call, result: Result) -> Result
         result = open_result(result)
     for hook in hooks:
         try:
-            changed = await bounded(hook.after(call, result))
+            changed: object = await bounded(hook.after(call, result))
         except Exception:
             logger.exception("a hook failed after the call; the result was kept")
             continue
-        if changed is not None:
+        if isinstance(changed, Result):
             result = changed
+        elif changed is not None:
+            logger.error("a hook gave %s in place of a result, which was kept", type(changed).__name__)
     return result
 
 
@@ -116,20 +146,9 @@ async def run_checkpoints(checkpoints: Sequence[Checkpoint], call: Call) -> None
     """Saves before a change. Raises `CheckpointFailed`, and nothing is changed."""
     for checkpoint in checkpoints:
         try:
-            await bounded(checkpoint(call))
+            await bounded(checkpoint(own_copy(call)))
         except Exception as error:
             logger.exception("a checkpoint failed; the call was refused")
             raise CheckpointFailed(
-                "The checkpoint before this change failed, so nothing was run.", detail=repr(error)
+                "The checkpoint before this change failed, so nothing was run.", detail=told(repr, error)
             ) from None
-
-
-def _with(call: Call, arguments: JsonObject) -> Call:
-    return Call(
-        id=call.id,
-        tool=call.tool,
-        arguments=arguments,
-        route=call.route,
-        principal=call.principal,
-        notes=call.notes,
-    )

@@ -7,7 +7,7 @@ unusable.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -18,11 +18,11 @@ import orjson
 from msgspec import Struct
 
 from toolcrib.definitions import Json, JsonObject, Tool
-from toolcrib.dialects.base import kind_of
 from toolcrib.errors import InvalidArguments
 from toolcrib.execution.complexity import Work, measure_work
-from toolcrib.limits import CACHE_VALIDATORS
-from toolcrib.retrieval.signature import compact_parameters
+from toolcrib.execution.repair import repair, whole_numbers
+from toolcrib.limits import CACHE_VALIDATORS, REFUSAL_SCHEMA_MAX_CHARS
+from toolcrib.retrieval.signature import build_signature, compact_parameters
 
 _ERRORS_SHOWN = 5
 _MESSAGE_MAX_CHARS = 600
@@ -50,11 +50,11 @@ class Validator:
     def check(self, tool: Tool, arguments: JsonObject) -> Checked:
         """The arguments to run with. Raises `InvalidArguments` with what is wrong, where, and the schema."""
         if self.fits(tool, arguments):
-            return Checked(arguments=arguments)
+            return Checked(arguments=whole_numbers(arguments, tool))
         validator = cast("_Compiled", self._compile(tool.schema)).validator
-        repaired, notes = _repair(arguments, tool.parameters)
+        repaired, notes = repair(arguments, tool.parameters)
         if notes and validator.is_valid(repaired):
-            return Checked(arguments=repaired, notes=notes)
+            return Checked(arguments=whole_numbers(repaired, tool), notes=notes)
         raise self._refusal(tool, validator, arguments)
 
     def fits(self, tool: Tool, arguments: JsonObject) -> bool:
@@ -94,14 +94,15 @@ class Validator:
             f"`{tool.name}` was not run: {text}. Send the call again with arguments that fit the schema.",
             # The operator's text names places and constraints, never values.
             detail="; ".join(f"{_path(error) or 'arguments'}: {error.schema_path[-1]}" for error in errors),
-            extra={"parameters": compact_parameters(tool)},
+            extra=_told_parameters(tool, arguments, errors),
         )
 
 
 def _compile(schema: bytes) -> _Compiled | None:
     """The compiled schema, or nothing if it cannot be checked. A pattern beyond linear time is left out, not obeyed."""
     parsed = cast("JsonObject", orjson.loads(schema))
-    work = measure_work(parsed) if b'"$ref"' in schema else Work(1, 0)
+    # Every keyword that refers to something ends alike, unless it is written in escapes.
+    work = measure_work(parsed) if b'ef"' in schema or b"\\u" in schema else Work(1, 0)
     for candidate in (parsed, _without_patterns(parsed)):
         try:
             return _Compiled(
@@ -120,6 +121,26 @@ def _without_patterns(value: Any) -> Any:  # noqa: ANN401 - walks any JSON
     return [_without_patterns(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
+def _told_parameters(tool: Tool, arguments: JsonObject, errors: Sequence[jsonschema_rs.ValidationError]) -> JsonObject:
+    """What the arguments must fit: the whole schema, or as much of it as a refusal may cost."""
+    whole = compact_parameters(tool)
+    if len(orjson.dumps(whole)) <= REFUSAL_SCHEMA_MAX_CHARS:
+        return {"parameters": whole}
+    properties, required = whole.get("properties"), whole.get("required")
+    wrong = {str(error.instance_path[0]) for error in errors if error.instance_path}
+    if isinstance(required, list):
+        wrong |= {name for name in required if isinstance(name, str) and name not in arguments}
+    if isinstance(properties, Mapping):
+        part: JsonObject = {
+            "type": "object",
+            "properties": {key: properties[key] for key in properties if key in wrong},
+        }
+        encoded = orjson.dumps(part)
+        if part["properties"] and len(encoded) <= REFUSAL_SCHEMA_MAX_CHARS and b'ef"' not in encoded:
+            return {"parameters": part, "complete": False}
+    return {"signature": build_signature(tool).text[:REFUSAL_SCHEMA_MAX_CHARS], "complete": False}
+
+
 def _depth(value: Json) -> int:
     """Levels of nesting; `bridge` has bounded them."""
     if isinstance(value, Mapping):
@@ -135,73 +156,3 @@ def _problem(error: jsonschema_rs.ValidationError) -> str:
 
 def _path(error: jsonschema_rs.ValidationError) -> str:
     return ".".join(str(part) for part in error.instance_path)
-
-
-def _repair(arguments: JsonObject, schema: Mapping[str, Json]) -> tuple[JsonObject, tuple[str, ...]]:
-    """The arguments with values turned into the type that their parameter asks for, where there is only one reading."""
-    properties = schema.get("properties")
-    if not isinstance(properties, Mapping):
-        return arguments, ()
-    repaired: JsonObject = {}
-    notes: list[str] = []
-    for name, value in arguments.items():
-        wanted = _types(properties.get(name))
-        fixed = _coerce(value, wanted)
-        optional_blank = (
-            fixed == "" and value == "" and wanted and "string" not in wanted and name not in _required(schema)
-        )
-        if optional_blank:
-            notes.append(f"`{name}` was blank and was left out")
-            continue
-        if type(fixed) is not type(value):
-            notes.append(f"`{name}` was given as {kind_of(value)} and read as {kind_of(fixed)}")
-        repaired[name] = fixed
-    return repaired, tuple(notes)
-
-
-def _required(schema: Mapping[str, Json]) -> frozenset[str]:
-    names = schema.get("required")
-    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
-
-
-def _types(schema: Json) -> frozenset[str]:
-    """Types that a parameter takes, as far as its schema says so plainly."""
-    if not isinstance(schema, Mapping):
-        return frozenset()
-    kind = schema.get("type")
-    if isinstance(kind, str):
-        return frozenset({kind})
-    if isinstance(kind, list):
-        return frozenset(str(item) for item in kind)
-    found: frozenset[str] = frozenset()
-    for key in ("anyOf", "oneOf"):
-        options = schema.get(key)
-        if isinstance(options, list):
-            found |= frozenset(name for option in options for name in _types(option))
-    return found
-
-
-def _coerce(value: Json, wanted: frozenset[str]) -> Json:
-    """The value as one of the wanted types, or itself."""
-    if isinstance(value, str) and "string" not in wanted:
-        return _from_text(value.strip(), wanted, value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and wanted == frozenset({"string"}):
-        return orjson.dumps(value).decode()
-    if "array" in wanted and value is not None and not isinstance(value, list) and wanted <= {"array", "null"}:
-        return [value]
-    return value
-
-
-def _from_text(text: str, wanted: frozenset[str], value: str) -> Json:
-    if "boolean" in wanted and text.lower() in {"true", "false"}:
-        return text.lower() == "true"
-    if not wanted & {"integer", "number", "object", "array", "null"}:
-        return value
-    try:
-        parsed = cast("Json", orjson.loads(text))
-    except (orjson.JSONDecodeError, UnicodeEncodeError):
-        return [value] if wanted <= {"array", "null"} and text else value
-    kinds = (
-        {kind_of(parsed), "number"} if isinstance(parsed, int) and not isinstance(parsed, bool) else {kind_of(parsed)}
-    )
-    return parsed if kinds & wanted else value

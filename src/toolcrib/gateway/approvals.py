@@ -16,7 +16,8 @@ import orjson
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.errors import ApprovalDenied, ApprovalRequired, CallError, ConfigError
 from toolcrib.execution.approval import ApprovalRequest
-from toolcrib.gateway.desk import ApprovalDesk, show_arguments, show_time
+from toolcrib.gateway.asking import show_arguments
+from toolcrib.gateway.desk import ApprovalDesk, show_time
 from toolcrib.gateway.relay import ClientExchange
 from toolcrib.sources.json_rpc import RpcError
 from toolcrib.sources.link import read_json
@@ -53,7 +54,7 @@ class ClientApprover:
     async def __call__(self, request: ApprovalRequest) -> bool:
         """Whether they agree. Raises `CallError`."""
         exchange = request.exchange
-        if not isinstance(exchange, ClientExchange) or "elicitation" not in exchange.capabilities:
+        if not isinstance(exchange, ClientExchange) or "form" not in exchange.elicits:
             return self._ask_at_the_desk(request)
         question = _question(request)
         if exchange.era == "legacy":

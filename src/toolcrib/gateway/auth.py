@@ -46,7 +46,10 @@ class TokenEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """When it expires, for people."""
         if self.expires is None:
             return "never expires"
-        return f"expires {datetime.fromtimestamp(self.expires, tz=UTC):%Y-%m-%d}"
+        try:
+            return f"expires {datetime.fromtimestamp(self.expires, tz=UTC):%Y-%m-%d}"
+        except (OverflowError, ValueError, OSError):
+            return "expires after the year 9999"
 
 
 def default_path() -> Path:
@@ -125,6 +128,15 @@ class TokenFile:
         if found is None or (found.expires is not None and found.expires <= self._clock()):
             return None
         return found
+
+    def valid(self, role: Role = "client") -> frozenset[tuple[str, str]]:
+        """Name and profile of every token that is valid now. Raises `ConfigError` as `read` does."""
+        now = self._clock()
+        return frozenset(
+            (entry.name, entry.profile)
+            for entry in self.read()
+            if entry.role == role and (entry.expires is None or entry.expires > now)
+        )
 
     def _write(self, entries: Sequence[TokenEntry]) -> None:
         temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")

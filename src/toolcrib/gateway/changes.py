@@ -6,6 +6,7 @@ client does not read is ended instead of filling memory.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ import orjson
 from toolcrib.crib import Crib
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.gateway.library import Library, uri_prefix
+from toolcrib.gateway.profiles import Principal
 from toolcrib.gateway.relay import Client, Mark
 from toolcrib.limits import LISTENERS_MAX, REFRESH_EVERY_S
 from toolcrib.sources.handshake import META_SUBSCRIPTION
@@ -65,7 +67,8 @@ class ChangeFeed:
 
     def __init__(self, crib: Crib) -> None:
         self._crib = crib
-        self._subscriptions: set[Subscription] = set()
+        self._subscriptions: dict[Subscription, None] = {}
+        """In the order in which they came."""
         self._pending: set[tuple[Event, str]] = set()
         self._timer: asyncio.TimerHandle | None = None
         for source in crib.sources:
@@ -76,14 +79,12 @@ class ChangeFeed:
     def follow(self, client: Client, push: Push) -> Subscription:
         """Tells an old client about every list that it has asked for."""
         subscription = Subscription(client=client, push=push, feed=self, known=client.listed)
-        self._subscriptions.add(subscription)
+        self._subscriptions[subscription] = None
         return subscription
 
     async def serve(self, client: Client, identifier: Identifier, params: JsonObject, push: Push) -> bytes:
         """`subscriptions/listen` of a modern client: acknowledges, tells, and ends with an answer when told to."""
-        # Old clients follow without a stream of their own; their sessions have a bound themselves.
-        if sum(subscription.meta is not None for subscription in self._subscriptions) >= LISTENERS_MAX:
-            raise RpcError(INTERNAL_ERROR, "Too many subscriptions are open.")
+        self._make_room(client)
         wanted = params.get("notifications")
         asked: Mapping[str, Json] = wanted if isinstance(wanted, Mapping) else {}
         honoured: JsonObject = {key: True for key in _FILTERS if asked.get(key) is True}
@@ -99,7 +100,7 @@ class ChangeFeed:
             known={kind: mark_of(self._crib, client, kind) for key, kind in _FILTERS.items() if key in honoured},
             meta=meta,
         )
-        self._subscriptions.add(subscription)
+        self._subscriptions[subscription] = None
         try:
             subscription.tell("notifications/subscriptions/acknowledged", {"notifications": honoured})
             await subscription.ended.wait()
@@ -109,7 +110,25 @@ class ChangeFeed:
 
     def drop(self, subscription: Subscription) -> None:
         """Forgets a subscription."""
-        self._subscriptions.discard(subscription)
+        self._subscriptions.pop(subscription, None)
+
+    def end_if(self, is_refused: Callable[[Principal], bool]) -> None:
+        """Ends what principals hear that are not let in any more."""
+        for subscription in tuple(self._subscriptions):
+            if is_refused(subscription.client.principal):
+                subscription.close()
+
+    def _make_room(self, client: Client) -> None:
+        """Room for one more stream: who has the most gives one up for who has fewer. Raises `RpcError`."""
+        # Old clients follow without a stream of their own; their sessions have a bound themselves.
+        streams = [subscription for subscription in self._subscriptions if subscription.meta is not None]
+        if len(streams) < LISTENERS_MAX:
+            return
+        counts = Counter(subscription.client.principal.name for subscription in streams)
+        name, most = counts.most_common(1)[0]
+        if counts[client.principal.name] + 1 >= most:
+            raise RpcError(INTERNAL_ERROR, "Too many subscriptions are open.")
+        next(subscription for subscription in streams if subscription.client.principal.name == name).close()
 
     def close(self) -> None:
         """Ends every subscription."""

@@ -9,7 +9,6 @@ others could have written counts for nothing.
 """
 
 import hashlib
-import json
 import os
 import secrets
 import stat
@@ -22,13 +21,12 @@ import msgspec
 
 from toolcrib.errors import ApprovalRequired, ConfigError
 from toolcrib.execution.approval import ApprovalRequest
+from toolcrib.gateway.asking import show_arguments
 from toolcrib.limits import APPROVAL_TTL_MAX_S, APPROVAL_TTL_S, APPROVALS_PENDING
-from toolcrib.sources.json_rpc import visible
 
 _ASKED = ".asked"
 _GRANTED = ".granted"
 _FILE_MAX_BYTES = 65_536
-_ARGUMENTS_SHOWN_CHARS = 2_000
 _ID_DIGITS = 32
 """Two calls with the same id are out of reach at 128 bits."""
 
@@ -41,7 +39,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     toolset: str
     principal: str
     arguments: str
-    """For people: what could mislead a reader is written out, and a long text is cut."""
+    """For people: what could mislead a reader is written out, and long values are cut."""
     rule: str
     binding: str
     expires: int
@@ -52,14 +50,6 @@ def default_directory() -> Path:
     """Where the questions of this user's gateways wait."""
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "toolcrib" / "approvals"
-
-
-def show_arguments(request: ApprovalRequest) -> str:
-    """The arguments of a call in one line, with everything that could mislead a reader made visible (B9)."""
-    # Without indentation: blanks would take the place of what somebody has to read.
-    shown = visible(json.dumps(request.call.arguments, ensure_ascii=False, default=str))
-    cut = shown[:_ARGUMENTS_SHOWN_CHARS]
-    return cut if len(cut) == len(shown) else f"{cut}… ({len(shown)} characters)"
 
 
 def show_time(seconds: float) -> str:
@@ -89,7 +79,10 @@ class ApprovalDesk:
         self._clock = clock
 
     def ask(self, request: ApprovalRequest) -> Waiting:
-        """Leaves a question. Raises `ConfigError` if it cannot be left, `ApprovalRequired` if too many wait."""
+        """Leaves a question. Raises `ConfigError` if it cannot be left, `ApprovalRequired` if too many wait.
+
+        Raises `ApprovalDenied` if its arguments cannot be shown.
+        """
         call = request.call
         question = Waiting(
             id=_id_of(request.binding),

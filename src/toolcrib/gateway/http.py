@@ -36,6 +36,7 @@ from toolcrib.gateway.listening import is_loopback, listen_on, parse_address, re
 from toolcrib.gateway.profiles import Principal
 from toolcrib.gateway.relay import FAILURE, Client, ClientExchange
 from toolcrib.gateway.server import Gateway
+from toolcrib.limits import LOOK_EVERY_S
 from toolcrib.settings import Settings
 from toolcrib.sources.handshake import (
     LEGACY_VERSIONS,
@@ -54,6 +55,7 @@ from toolcrib.sources.json_rpc import (
     read_error,
     read_object,
     require_distinct_keys,
+    require_id,
     result_body,
 )
 from toolcrib.sources.mcp_headers import Mirror, decode_value, mirrors_of, require_matching
@@ -86,6 +88,8 @@ class HttpApp:
         self._changes = changes
         self._anonymous = anonymous
         self._annex = annex
+        # Behind tokens, what one client gets is none of the next one's business.
+        gateway.is_open = gateway.is_open and anonymous is not None
         self._mirrored: WeakKeyDictionary[Assembly, Mapping[str, Sequence[Mirror]]] = WeakKeyDictionary()
 
     def open(self, head: Head) -> Take:
@@ -102,6 +106,20 @@ class HttpApp:
         if head.path != ENDPOINT:
             raise Refused(404, f"There is nothing here: MCP clients go to {ENDPOINT}.")
         return self._route(head, self._require_principal(head))
+
+    def look(self) -> None:
+        """Looks after what stays open: who is in use, and who is let in no more, which counts at once (G2)."""
+        self.sessions.note_use()
+        try:
+            valid = self.door.tokens.valid() if self.door.tokens is not None else frozenset[tuple[str, str]]()
+        except ConfigError:  # nobody's new requests are let in either
+            valid = frozenset[tuple[str, str]]()
+
+        def is_refused(principal: Principal) -> bool:
+            return principal is not self._anonymous and (principal.name, principal.profile) not in valid
+
+        self.sessions.end_if(is_refused)
+        self._changes.end_if(is_refused)
 
     # Who asks
 
@@ -126,7 +144,7 @@ class HttpApp:
         if modern or head.method not in ("GET", "DELETE"):
             allowed = b"POST" if modern else b"GET, POST, DELETE"
             raise Refused(405, "This method is not served here.", [(b"allow", allowed)])
-        if head.method == "GET" and "text/event-stream" not in headers.get("accept", ""):
+        if head.method == "GET" and "text/event-stream" not in headers.get("accept", "").lower():
             raise Refused(406, "Accept text/event-stream.")
         session = self._session(headers, principal)
         return partial(self._listen if head.method == "GET" else self._end, session)
@@ -145,9 +163,9 @@ class HttpApp:
             params = read_object(envelope.params)
             require_distinct_keys(body, envelope, params)
             if _is_modern(head, params):
-                self._modern(head, principal, envelope, identifier, params, reply)
+                self._modern(head, principal, envelope, params, reply)
             else:
-                self._legacy(head.headers, principal, envelope, identifier, params, reply)
+                self._legacy(head.headers, principal, envelope, params, reply)
         except RpcError as error:
             reply.send_error(STATUS.get(error.code, 400), error, identifier)
 
@@ -199,7 +217,6 @@ class HttpApp:
         head: Head,
         principal: Principal,
         envelope: Envelope,
-        identifier: Identifier | None,
         params: JsonObject,
         reply: Reply,
     ) -> None:
@@ -209,8 +226,7 @@ class HttpApp:
         if isinstance(envelope.id, UnsetType):
             reply.send(202)
             return
-        if identifier is None:
-            raise RpcError(INVALID_REQUEST, "`id` must be a number or a text.")
+        identifier = require_id(envelope)
         client = self._stateless(head, principal, method, params)
         if method == "subscriptions/listen":
             work = self._changes.serve(client, identifier, params, reply.push)
@@ -238,11 +254,11 @@ class HttpApp:
         headers: Mapping[str, str],
         principal: Principal,
         envelope: Envelope,
-        identifier: Identifier | None,
         params: JsonObject,
         reply: Reply,
     ) -> None:
-        if envelope.method == "initialize" and identifier is not None:
+        if envelope.method == "initialize" and not isinstance(envelope.id, UnsetType):
+            identifier = require_id(envelope)
             version, capabilities, answer = self._gateway.initialize(params)
             client = self._gateway.open_client(principal, "legacy", version=version, capabilities=capabilities)
             session = self.sessions.open(client)
@@ -256,10 +272,11 @@ class HttpApp:
         if isinstance(envelope.method, UnsetType):
             _settle(client, envelope)
             reply.send(202)
-        elif identifier is None:
+        elif isinstance(envelope.id, UnsetType):
             self._notified(session, envelope.method, params)
             reply.send(202)
         else:
+            identifier = require_id(envelope)
             reply.run(self._cancellable(session, identifier, envelope.method, params, reply), identifier)
 
     async def _cancellable(
@@ -361,7 +378,7 @@ def _healthy(body: bytes, reply: Reply) -> None:
 def _require_types(headers: Mapping[str, str]) -> None:
     if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "The body must be application/json.")
-    accepted = headers.get("accept", "")
+    accepted = headers.get("accept", "").lower()
     if "*/*" not in accepted and not ("application/json" in accepted and "text/event-stream" in accepted):
         raise Refused(406, "Accept both application/json and text/event-stream.")
 
@@ -433,6 +450,15 @@ def open_app(
     return HttpApp(gateway, changes, door=door, anonymous=anonymous, annex=annex)
 
 
+async def _keep_looking(app: HttpApp) -> None:
+    while True:
+        await asyncio.sleep(LOOK_EVERY_S)
+        try:
+            app.look()
+        except Exception:  # the next look is as good
+            logger.exception("what is open could not be looked after")
+
+
 async def serve_http(
     gateway: Gateway,
     changes: ChangeFeed,
@@ -448,12 +474,14 @@ async def serve_http(
     listening = listen_on(options.http or "")
     server = HttpServer(app)
     await server.listen(listening)
+    looking = asyncio.ensure_future(_keep_looking(app))
     logger.info("listening on %s%s", url_of(listening), ENDPOINT)
     try:
         if annex is not None:
             annex.welcome(url_of(listening))
         await stop.wait()
     finally:
+        looking.cancel()
         app.sessions.close()
         changes.close()
         if annex is not None:

@@ -15,7 +15,20 @@ from typing import Protocol, cast
 import httptools
 
 from toolcrib.gateway.http_replies import Reply
-from toolcrib.gateway.http_wire import CONTINUE, Field, Head, Known, Refused, ResponseWriter, build_head, with_length
+from toolcrib.gateway.http_wire import (
+    CONTINUE,
+    ONCE,
+    Field,
+    Head,
+    Known,
+    Refused,
+    ResponseWriter,
+    build_head,
+    plain_head,
+    too_large,
+    with_length,
+)  # fmt: skip
+from toolcrib.gateway.listening import connections_room
 from toolcrib.limits import (
     CONNECTIONS_MAX,
     DRAIN_S,
@@ -43,16 +56,6 @@ class Application(Protocol):
     def open(self, head: Head) -> Take:
         """What takes the body, if the request is let in. Raises `Refused`."""
         ...
-
-
-def connections_room() -> int:
-    """How many connections there may be: the last descriptors belong to servers, files and whoever is refused (K11)."""
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return CONNECTIONS_MAX
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return CONNECTIONS_MAX if soft < 0 else min(CONNECTIONS_MAX, max(16, soft * 3 // 4 - 32))
 
 
 class HttpServer:
@@ -222,11 +225,10 @@ class Connection(asyncio.Protocol):
         self._rest = b"" if self._ignoring else data[at:]
 
     def _parse_piece(self, data: bytes) -> None:
-        begun, body_size = self._begun, self._body_size
+        begun, body_size, rest = self._begun, self._body_size, data
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._refuse_now(Refused(400, "No other protocol is spoken here."))
+            while rest:
+                rest = self._feed(rest)
         except httptools.HttpParserError:
             self._refuse_now(Refused(400, "This is no HTTP request."))
         if not self._reading or self._begun != begun:
@@ -237,6 +239,20 @@ class Connection(asyncio.Protocol):
         self._around_body += len(data)
         if self._around_body > HEAD_MAX_BYTES:
             self._refuse_now(Refused(431, f"The fields of a request have at most {HEAD_MAX_BYTES} bytes."))
+
+    def _feed(self, data: bytes) -> bytes:
+        """Parses; what is left begins with a head that is to be read again. Raises `HttpParserError`."""
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            if self._method == "CONNECT":
+                self._refuse_now(Refused(400, "No other protocol is spoken here."))
+                return b""
+            # The offer of another protocol is not taken (RFC 9110 7.8): the request is what it is without it.
+            head = plain_head(self._fields, self._method, self._target, self._parser.get_http_version())
+            self._parser = httptools.HttpRequestParser(self)
+            return head + data[cast("int", upgrade.args[0]) :]
+        return b""
 
     def _learn(self, data: bytes) -> None:
         """Remembers a request that came alone, whole and as usual: the next ones need no parser if they are like it."""
@@ -286,6 +302,8 @@ class Connection(asyncio.Protocol):
         """The head is whole: the request is judged."""
         self._in_head = False
         self._method = self._parser.get_method().decode("latin-1")
+        if self._parser.should_upgrade():
+            return
         head = self._read_head()
         verdict = self._verdict = self._judge(head)
         if self._must_wait():
@@ -300,12 +318,14 @@ class Connection(asyncio.Protocol):
         """A part of the body."""
         self._body_size += len(data)
         if self._body_size > REQUEST_MAX_BYTES:
-            self._refuse_now(_too_large())
+            self._refuse_now(too_large())
         elif not isinstance(self._verdict, Refused):
             self._body.append(data)
 
     def on_message_complete(self) -> None:
         """The request is whole."""
+        if self._parser.should_upgrade():
+            return
         self._reading = False
         self._since = self._loop.time()
         verdict = self._verdict
@@ -397,11 +417,11 @@ class Connection(asyncio.Protocol):
 
     def _judge(self, head: Head) -> Take | Refused:
         """What takes the body, or why it is not read."""
-        if "host" in head.repeated:
-            return Refused(400, "A request names one host.")
+        if twice := head.repeated & ONCE:
+            return Refused(400, f"A request has one field {min(twice)}.")
         verdict, length = self._admit(head), head.headers.get("content-length")
         if not isinstance(verdict, Refused) and length and int(length) > REQUEST_MAX_BYTES:
-            return _too_large()
+            return too_large()
         return verdict
 
     def _admit(self, head: Head) -> Take | Refused:
@@ -478,7 +498,3 @@ class Connection(asyncio.Protocol):
         self._rest = b""
         if self._transport is not None:
             self._transport.close()
-
-
-def _too_large() -> Refused:
-    return Refused(413, f"A body has at most {REQUEST_MAX_BYTES} bytes.")

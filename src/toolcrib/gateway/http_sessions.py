@@ -1,12 +1,13 @@
 """Sessions of old clients over HTTP: random ids, bound to who opened them, with an end.
 
-An id that belongs to somebody else is answered like one that never was (G5). The longest unused session makes room
-for a new one, and one that nobody uses ends.
+An id that belongs to somebody else is answered like one that never was (G5). Of who has the most, the longest unused
+session makes room for a new one: nobody ends the sessions of others by opening many. One that nobody uses ends; a call
+under way and an open stream are use.
 """
 
 import asyncio
 import secrets
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -36,6 +37,11 @@ class HttpSession:
     cancelled: set[Identifier] = field(default_factory=set[Identifier])
     """Requests that the client itself cancelled."""
 
+    @property
+    def is_used(self) -> bool:
+        """Whether the client waits for something now, or listens."""
+        return bool(self.running) or (self.stream is not None and not self.stream.closed)
+
     def forget(self, identifier: Identifier) -> None:
         """A request has ended."""
         self.running.pop(identifier, None)
@@ -55,6 +61,7 @@ class HttpSession:
             self.stream.close()
         for future in tuple(self.client.questions.values()):
             future.cancel()
+        self.client.left()
 
 
 class HttpSessions:
@@ -72,7 +79,7 @@ class HttpSessions:
         """A new session of a client."""
         self._sweep()
         while len(self._sessions) >= SESSIONS_MAX:
-            self._sessions.popitem(last=False)[1].close()
+            self.end(self._least_missed())
         session = HttpSession(id=secrets.token_urlsafe(24), client=client, used_at=self._clock())
         session.subscription = self._changes.follow(client, session.push)
         self._sessions[session.id] = session
@@ -83,13 +90,21 @@ class HttpSessions:
         session = self._sessions.get(identifier)
         if session is None or (session.client.principal is not principal and session.client.principal != principal):
             return None
-        now = self._clock()
-        if now - session.used_at > SESSION_IDLE_S:
+        if self._clock() - session.used_at > SESSION_IDLE_S and not session.is_used:
             self.end(session)
             return None
-        session.used_at = now
-        self._sessions.move_to_end(identifier)
+        self._use(session)
         return session
+
+    def note_use(self) -> None:
+        """Notes which sessions are used though nothing is asked: is to be called every now and then."""
+        for session in [session for session in self._sessions.values() if session.is_used]:
+            self._use(session)
+
+    def end_if(self, is_refused: Callable[[Principal], bool]) -> None:
+        """Ends the sessions of principals that are not let in any more."""
+        for session in [session for session in self._sessions.values() if is_refused(session.client.principal)]:
+            self.end(session)
 
     def end(self, session: HttpSession) -> None:
         """Ends a session."""
@@ -101,7 +116,19 @@ class HttpSessions:
         while self._sessions:
             self._sessions.popitem()[1].close()
 
+    def _use(self, session: HttpSession) -> None:
+        session.used_at = self._clock()
+        self._sessions.move_to_end(session.id)
+
+    def _least_missed(self) -> HttpSession:
+        """Of who has the most sessions the longest unused one."""
+        counts = Counter(session.client.principal.name for session in self._sessions.values())
+        name = counts.most_common(1)[0][0]
+        theirs = [session for session in self._sessions.values() if session.client.principal.name == name]
+        return next((session for session in theirs if not session.is_used), theirs[0])
+
     def _sweep(self) -> None:
+        self.note_use()
         while self._sessions:
             oldest = next(iter(self._sessions.values()))
             if self._clock() - oldest.used_at <= SESSION_IDLE_S:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolcrib.kernel import kernel
+from toolcrib.limits import REQUEST_MAX_BYTES
 
 Field = tuple[bytes, bytes]
 
@@ -17,6 +18,10 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 JSON: Field = (b"content-type", b"application/json")
 
+ONCE = frozenset({"host", "origin", "authorization", "mcp-session-id"})
+"""Fields that say who asks and where: a request that says it twice could be meant by either."""
+_LISTS = frozenset({"accept"})
+"""Fields that may be said in parts."""
 _LENGTH = b"content-length"
 _LENGTH_DIGITS = 9
 _LENGTH_FIELD = re.compile(rb"\r\ncontent-length[ \t]*:[ \t]*([0-9]{1,9})(?=[ \t]*\r\n)", re.IGNORECASE)
@@ -48,15 +53,23 @@ class Refused(Exception):
         self.headers = tuple(headers)
 
 
+def too_large() -> Refused:
+    """What somebody is told who sends too much."""
+    return Refused(413, f"A body has at most {REQUEST_MAX_BYTES} bytes.")
+
+
 def build_head(fields: Sequence[Field], *, method: str, target: str, address: str) -> Head:
     """The head of a request from its parts."""
     headers: dict[str, str] = {}
     repeated: set[str] = set()
     for name, value in fields:
         key = name.decode("latin-1").lower()
+        text = value.decode("latin-1").strip(" \t")
         if key in headers:
             repeated.add(key)
-        headers[key] = value.decode("latin-1").strip(" \t")
+            if key in _LISTS:
+                text = f"{headers[key]}, {text}"
+        headers[key] = text
     return Head(
         method=method,
         path=target.partition("?")[0],
@@ -64,6 +77,12 @@ def build_head(fields: Sequence[Field], *, method: str, target: str, address: st
         repeated=frozenset(repeated),
         address=address,
     )
+
+
+def plain_head(fields: Sequence[Field], method: str, target: bytes, version: str) -> bytes:
+    """The head as bytes again, without the offer of another protocol."""
+    lines = b"".join(b"%b: %b\r\n" % field for field in fields if field[0].lower() != b"upgrade")
+    return b"%b %b HTTP/%b\r\n%b\r\n" % (method.encode("latin-1"), target, version.encode(), lines)
 
 
 def with_length(head: Head, before: Sequence[Field], fields: Sequence[Field]) -> Head | None:

@@ -19,6 +19,7 @@ from toolcrib.gateway.profiles import Principal
 from toolcrib.gateway.relay import Client, ClientExchange
 from toolcrib.gateway.results import require_object
 from toolcrib.intake.naming import exposed_name
+from toolcrib.limits import SUBSCRIPTIONS_PER_CLIENT
 from toolcrib.sources.json_rpc import INVALID_PARAMS, RpcError
 from toolcrib.sources.mcp_source import McpSource
 
@@ -31,6 +32,8 @@ class Library:
 
     def __init__(self, crib: Crib) -> None:
         self._crib = crib
+        self._followers: dict[tuple[str, str], set[Client]] = {}
+        """Who follows a resource, by the names of its source and of itself there."""
 
     def servers(self, principal: Principal) -> Iterator[McpSource]:
         """The servers that a principal may use. One that sees single tools only has no prompts and resources."""
@@ -113,17 +116,41 @@ class Library:
         return require_object(await source.relay("completion/complete", _own_params(params, ref=target), exchange))
 
     async def subscribe(self, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
-        """`resources/subscribe`: the client hears about changes of this resource."""
+        """`resources/subscribe`: the client hears about changes of this resource. The server is asked by the first."""
         source, uri = self.find_resource(client, params.get("uri"))
-        result = await source.relay("resources/subscribe", {"uri": uri}, exchange)
+        followers = self._followers.setdefault((source.name, uri), set())
+        if client not in followers and len(client.subscribed) >= SUBSCRIPTIONS_PER_CLIENT:
+            raise RpcError(INVALID_PARAMS, f"A client follows at most {SUBSCRIPTIONS_PER_CLIENT} resources.")
+        followers.add(client)  # before the server answers: whoever leaves meanwhile is not the last one
+        try:
+            result = await source.follow(uri, exchange)
+        except BaseException:
+            self._leave(source, uri, client)
+            raise
         client.subscribed.add(f"{uri_prefix(source)}{uri}")
         return result
 
     async def unsubscribe(self, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
-        """`resources/unsubscribe`."""
+        """`resources/unsubscribe`: the client hears no more. The server is told when nobody is left."""
         source, uri = self.find_resource(client, params.get("uri"))
         client.subscribed.discard(f"{uri_prefix(source)}{uri}")
-        return await source.relay("resources/unsubscribe", {"uri": uri}, exchange)
+        self._leave(source, uri, client)
+        return b"{}"
+
+    def left(self, client: Client) -> None:
+        """A client is gone, and whatever it followed is followed by one less."""
+        if client.subscribed:
+            client.subscribed.clear()
+            sources = {source.name: source for source in self._crib.sources if isinstance(source, McpSource)}
+            for name, uri in [key for key, followers in self._followers.items() if client in followers]:
+                self._leave(sources.get(name), uri, client, name=name)
+
+    def _leave(self, source: McpSource | None, uri: str, client: Client, *, name: str = "") -> None:
+        key = (source.name if source is not None else name, uri)
+        followers = self._followers.get(key, set())
+        followers.discard(client)
+        if not followers and self._followers.pop(key, None) is not None and source is not None:
+            source.unfollow(uri)
 
     # Inside
 

@@ -6,6 +6,7 @@ import socket
 from contextlib import suppress
 
 from toolcrib.errors import ConfigError
+from toolcrib.limits import CONNECTIONS_MAX
 
 logger = logging.getLogger("toolcrib.gateway")
 
@@ -47,3 +48,13 @@ def url_of(listening: socket.socket) -> str:
     """The address of a listening socket, for a person to open."""
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def connections_room() -> int:
+    """How many connections there may be: the last descriptors belong to servers, files and whoever is refused (K11)."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return CONNECTIONS_MAX
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CONNECTIONS_MAX if soft < 0 else min(CONNECTIONS_MAX, max(16, soft * 3 // 4 - 32))

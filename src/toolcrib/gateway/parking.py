@@ -3,7 +3,8 @@
 An old server asks in the middle of a call; a stateless client gets questions as the result of a call, and answers by
 calling again. So the call to the server is parked: the client gets the question with a state, and when it comes back
 with that state and the answer, the very same call goes on. The server sees one call, and every stage ran once. A state
-counts for one principal, one request and one round; whoever does not come back has the call ended (G8).
+counts for one principal, one request and one round; whoever does not come back has the call ended (G8), sooner if its
+own further calls need the place.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ import orjson
 
 from toolcrib.definitions import Json, JsonObject, canonical_json
 from toolcrib.gateway.relay import Client, ClientExchange
-from toolcrib.limits import PARKED_CALLS, PARKED_S
+from toolcrib.limits import CONCURRENCY_PER_SESSION, PARKED_CALLS, PARKED_S, PARKED_SHARE
 from toolcrib.sources.json_rpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 
 ANSWERABLE = frozenset({"tools/call", "prompts/get", "resources/read"})
@@ -39,6 +40,7 @@ class ParkedCall:
 
     exchange: ClientExchange
     binding: bytes
+    principal: str
     expires: float = 0.0
     task: "asyncio.Task[bytes] | None" = None
     questions: dict[str, _Question] = field(default_factory=dict[str, _Question])
@@ -77,8 +79,10 @@ class ParkedCall:
 class Parking:
     """The calls that wait for their clients."""
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, places: int = CONCURRENCY_PER_SESSION, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self._share = max(1, int(places * PARKED_SHARE))
+        """Calls of one principal that may hold their places while they wait."""
         self._calls: dict[str, ParkedCall] = {}
 
     def __len__(self) -> int:
@@ -114,7 +118,7 @@ class Parking:
             call.exchange.go_on_as(exchange)
             call.take_answers(exchange.answers)
         else:
-            call = ParkedCall(exchange=exchange, binding=binding)
+            call = ParkedCall(exchange=exchange, binding=binding, principal=client.principal.name)
             exchange.desk = call
             call.task = asyncio.get_running_loop().create_task(begin())
             # One that is never asked for again must not be complained about.
@@ -143,6 +147,7 @@ class Parking:
         if len(self._calls) >= PARKED_CALLS:
             cast("asyncio.Task[bytes]", call.task).cancel()
             raise RpcError(INTERNAL_ERROR, "Too many questions wait for an answer; try again later.")
+        self._make_room(call.principal)
         state = _STATE + secrets.token_urlsafe(24)
         call.expires = self._clock() + PARKED_S
         self._calls[state] = call
@@ -150,6 +155,16 @@ class Parking:
             key: {"method": question.method, "params": question.params} for key, question in call.waiting.items()
         }
         return orjson.dumps({"resultType": "input_required", "inputRequests": requests, "requestState": state})
+
+    def _make_room(self, principal: str) -> None:
+        """Ends the calls that somebody left waiting the longest, so that those to come find places."""
+        waiting = [
+            state
+            for state, call in self._calls.items()
+            if call.principal == principal and call.task is not None and not call.task.done()
+        ]
+        for state in waiting[: max(0, len(waiting) + 1 - self._share)]:
+            cast("asyncio.Task[bytes]", self._calls.pop(state).task).cancel()
 
     def _sweep(self) -> None:
         now = self._clock()

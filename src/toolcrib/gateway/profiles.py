@@ -48,6 +48,11 @@ class Profiles:
         """All profiles."""
         return tuple(self._settings)
 
+    @property
+    def differ(self) -> bool:
+        """Whether some profile does not get what every other gets."""
+        return any(settings != ProfileSettings() for settings in self._settings.values())
+
     def principal(self, name: str, profile: str = DEFAULT_PROFILE) -> Principal:
         """The principal of that name under a profile; the same one every time. Raises `ConfigError`."""
         principal = self._principals.get((name, profile))

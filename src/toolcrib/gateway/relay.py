@@ -6,7 +6,7 @@ for the question that was asked of this very client.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -22,6 +22,7 @@ from toolcrib.session import Session
 from toolcrib.sources.handshake import META_LOG_LEVEL
 from toolcrib.sources.json_rpc import (
     INTERNAL_ERROR,
+    INVALID_PARAMS,
     METHOD_NOT_FOUND,
     Identifier,
     RpcError,
@@ -34,6 +35,8 @@ FAILURE = RpcError(INTERNAL_ERROR, "The gateway failed; its log says why.")
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 _TRAVELS = ("traceparent", "tracestate", "baggage")
 """What of a client's `_meta` reaches a server besides the protocol's own."""
+_FORM = "form"
+_MODES = (_FORM, "url")
 _ANSWERS = ("inputResponses", "requestState")
 _CARRIES = frozenset({"_meta", *_ANSWERS})
 _NOTHING: Mapping[str, Json] = MappingProxyType({})
@@ -98,6 +101,8 @@ class Client:
     """The lists that an old client has asked for, as it got them."""
     subscribed: set[str] = field(default_factory=set[str])
     """Resources that it wants to hear about, by the URI that it knows."""
+    left: Callable[[], None] = lambda: None
+    """Is called when an old client is gone."""
     questions: "dict[str, asyncio.Future[bytes]]" = field(default_factory=dict[str, "asyncio.Future[bytes]"])
     """Questions that it was asked and has not answered, by id."""
     asked: "count[int]" = field(default_factory=lambda: count(1))
@@ -157,9 +162,18 @@ class ClientExchange:
         return any(capability in self.client.capabilities for capability in _CAPABILITY.values())
 
     @property
+    def elicits(self) -> frozenset[str]:
+        """The modes in which the client can be asked for something; whoever names none means forms."""
+        offered = self.client.capabilities.get("elicitation")
+        if not isinstance(offered, Mapping):
+            return frozenset()
+        return frozenset(mode for mode in _MODES if mode in offered) or frozenset({_FORM})
+
+    @property
     def owner(self) -> str:
-        """The client."""
-        return self.client.id
+        """The client; requests of stateless ones cannot be told apart but by who sends them."""
+        client = self.client
+        return client.id if client.era == "legacy" else f"{client.principal.name}:{client.era}"
 
     @property
     def capabilities(self) -> JsonObject:
@@ -209,6 +223,8 @@ class ClientExchange:
         capability = _CAPABILITY.get(method)
         if capability is None or capability not in client.capabilities:
             raise RpcError(METHOD_NOT_FOUND, f"The client does not offer {method}.")
+        if capability == "elicitation" and (mode := _mode_of(params)) not in self.elicits:
+            raise RpcError(INVALID_PARAMS, f"The client does not offer {method} in the mode {mode}.")
         if client.era == "modern":
             if self.desk is None:
                 raise RpcError(METHOD_NOT_FOUND, f"The client cannot be asked for {method} during this request.")
@@ -233,6 +249,16 @@ class ClientExchange:
         except orjson.JSONDecodeError:
             return False
         return isinstance(message, dict) and _rank(message.get("level")) >= _rank(wanted)
+
+
+def _mode_of(params: bytes) -> str:
+    """The mode of an elicitation."""
+    try:
+        asked = cast("Json", orjson.loads(params))
+    except orjson.JSONDecodeError:
+        return _FORM
+    mode = asked.get("mode") if isinstance(asked, dict) else None
+    return mode[:20] if isinstance(mode, str) else _FORM
 
 
 def _rank(level: Json) -> int:

@@ -5,11 +5,11 @@ import gc
 import logging
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -101,8 +101,9 @@ async def run_gateway(options: Options, open_annex: "OpenAnnex | None" = None) -
             asyncio.ensure_future(watch_lock(crib, changes)),
         ]
         try:
-            await _require_tools(gateway, principal)
-            if options.http is None and open_annex is None:
+            if not await _unless(stop, _require_tools(gateway, principal)):
+                pass  # told to end before it began
+            elif options.http is None and open_annex is None:
                 await _serve_pipes(gateway, principal, changes, stop)
             else:
                 await _serve_addresses(gateway, principal, changes, options, settings, stop, open_annex)
@@ -168,6 +169,21 @@ def _config_path(options: Options) -> Path:
     if options.config is None and not DEFAULT_CONFIG.exists():
         raise ConfigError(f"There is no {DEFAULT_CONFIG} here: give --config FILE.")
     return options.config or DEFAULT_CONFIG
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Whether the work was done before it was told to stop. Raises what the work raises."""
+    task, told = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((task, told), return_when=asyncio.FIRST_COMPLETED)
+        if stop.is_set():
+            return False
+        await task
+        return True
+    finally:
+        task.cancel()
+        told.cancel()
+        await asyncio.gather(task, told, return_exceptions=True)
 
 
 async def _require_tools(gateway: Gateway, principal: Principal) -> None:

@@ -55,13 +55,17 @@ class Gateway:
         self.desk = desk or ApprovalDesk(ttl_s=crib.settings.approvals.ttl_s)
         """Where calls wait for a person whom their client cannot ask."""
         self.library = Library(crib)
-        self.parking = Parking()
+        self.parking = Parking(places=crib.settings.limits.concurrency_per_session)
         self.startup_wait_s = crib.settings.gateway.startup_wait
+        self.is_open = not profiles.differ
+        """Whether everybody who reaches it may see the same: then others may keep a list for each other."""
         self.in_flight = 0
         """Requests under way."""
         self._mark, self._numbers, self._clients = secrets.token_hex(2), count(1), count(1)
         """What calls and clients are named after: apart from those of another process, and in their order."""
         self._places: dict[str, Places] = {}
+        self._logged: set[Client] = set()
+        """Old clients that said which log messages they want."""
         self._settled = False
         self._methods: Mapping[str, tuple[frozenset[Era], Handler]] = {
             "server/discover": (_MODERN, self._discover),
@@ -98,7 +102,16 @@ class Gateway:
         )
         # However many connections somebody opens, their calls share one bound.
         client.session.places = self._places.setdefault(principal.name, client.session.places)
+        if era == "legacy":
+            client.left = lambda: self._left(client)
         return client
+
+    def _left(self, client: Client) -> None:
+        """An old client is gone: what it wished counts no more."""
+        self.library.left(client)
+        if client in self._logged:
+            self._logged.discard(client)
+            self._set_levels()
 
     def initialize(self, params: JsonObject) -> tuple[str, JsonObject, bytes]:
         """The version that is spoken, the client's capabilities, and the answer to `initialize`."""
@@ -257,9 +270,20 @@ class Gateway:
         if level not in LEVELS:
             raise RpcError(INVALID_PARAMS, f"`level` must be one of {', '.join(LEVELS)}.")
         client.log_level = cast("str", level)
-        for source in self.servers:
-            source.set_log_level(client.log_level)
+        self._logged.add(client)
+        self._set_levels()
         return b"{}"
+
+    def _set_levels(self) -> None:
+        """Asks every server for what the most curious of the clients wants that may use it."""
+        for source in self.servers:
+            wanted = [
+                LEVELS.index(client.log_level)
+                for client in self._logged
+                if client.log_level is not None and client.principal.scope.allows_toolset(source.name)
+            ]
+            if wanted:
+                source.set_log_level(LEVELS[min(wanted)])
 
     async def _list_tools(self, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
         await self.wait_settled()
@@ -287,7 +311,7 @@ class Gateway:
         if client.era == "legacy":
             note_listed(self.crib, client, event, templates=key == "resourceTemplates")
             return b'{"%b":%b}' % (key.encode(), array)
-        scope = b"private" if client.principal.is_restricted else b"public"
+        scope = b"public" if self.is_open and not client.principal.is_restricted else b"private"
         return b'{"resultType":"complete","%b":%b,"ttlMs":%d,"cacheScope":"%b"}' % (
             key.encode(), array, CACHE_TTL_MS, scope,
         )  # fmt: skip

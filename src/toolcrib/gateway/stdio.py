@@ -9,6 +9,7 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import cast
 
 from msgspec import UnsetType
@@ -39,6 +40,7 @@ from toolcrib.sources.json_rpc import (
     read_error,
     read_object,
     require_distinct_keys,
+    require_id,
     result_line,
 )  # fmt: skip
 
@@ -77,6 +79,12 @@ class StdioServer:
             error = RpcError(INVALID_REQUEST, f"A message has at most {REQUEST_MAX_BYTES} bytes.")
             self._outlet.put(error_line(None, error), alone=True)
 
+    def end(self) -> None:
+        """Takes what has no line end, because nothing more will come."""
+        line = self._framer.end()
+        if line.strip():
+            self._take(line)
+
     async def drain(self) -> None:
         """Waits for what is under way, but not for ever (K12)."""
         if self._running:
@@ -90,6 +98,8 @@ class StdioServer:
         """Ends everything that is under way."""
         if self._subscription is not None:
             self._subscription.close()
+        if self._client is not None:
+            self._client.left()
         running = tuple(self._running.values())
         for work in running:
             work.cancel()
@@ -150,21 +160,21 @@ class StdioServer:
                 identifier = envelope.id
             params = {} if isinstance(envelope.method, UnsetType) else read_object(envelope.params)
             require_distinct_keys(line, envelope, params)
-            self._dispatch(envelope, identifier, params)
+            self._dispatch(envelope, params)
         except RpcError as error:
             self._outlet.put(error_line(identifier, error), alone=True)
         except Exception:  # one message must not end the gateway
             logger.exception("a message could not be taken")
             self._outlet.put(error_line(identifier, FAILURE), alone=True)
 
-    def _dispatch(self, envelope: Envelope, identifier: Identifier | None, params: JsonObject) -> None:
+    def _dispatch(self, envelope: Envelope, params: JsonObject) -> None:
         if isinstance(envelope.method, UnsetType):
             self._settle(envelope)
             return
-        if identifier is None:
+        if isinstance(envelope.id, UnsetType):
             self._notified(envelope.method, params)
             return
-        self._begin(identifier, envelope.method, params, invocation_of(envelope.method, params))
+        self._begin(require_id(envelope), envelope.method, params, invocation_of(envelope.method, params))
 
     def _begin(self, identifier: Identifier, method: str, params: JsonObject, invocation: Invocation | None) -> None:
         if identifier in self._running:
@@ -247,6 +257,8 @@ class StdioServer:
             raise RpcError(UNSUPPORTED_VERSION, "This connection is stateless already.", data)
         version, capabilities, answer = self._gateway.initialize(params)
         client = self._gateway.open_client(self._principal, "legacy", version=version, capabilities=capabilities)
+        if self._client is not None:
+            self._client.left()
         self._client = client
         if self._subscription is not None:
             self._subscription.close()
@@ -268,8 +280,10 @@ class StdioServer:
             raise RpcError(INVALID_REQUEST, "This connection was opened in the other era of the protocol.")
         if era == "modern":
             meta = cast("JsonObject", params["_meta"])
-            self._client.version = str(meta[META_VERSION])
-            self._client.capabilities = cast("JsonObject", meta[META_CAPABILITIES])
+            version, capabilities = str(meta[META_VERSION]), cast("JsonObject", meta[META_CAPABILITIES])
+            if (version, capabilities) != (self._client.version, self._client.capabilities):
+                # What is under way keeps what it said of itself.
+                self._client = replace(self._client, version=version, capabilities=capabilities)
         return self._client
 
 
@@ -289,6 +303,8 @@ async def serve_stdio(gateway: Gateway, principal: Principal, changes: ChangeFee
     answered: asyncio.Task[None] | None = None
     try:
         await asyncio.wait([over, told], return_when=asyncio.FIRST_COMPLETED)
+        if ended.is_set():
+            server.end()
         if not output.is_closing():
             # Whoever has nothing more to ask may still read: `toolcrib serve < requests`.
             changes.close()

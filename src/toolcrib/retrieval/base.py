@@ -146,6 +146,8 @@ class Ranking(Struct, frozen=True, kw_only=True, gc=False):
     """Keys that come closest although the engine abstained; shown as such, never as hits."""
     mode: str = "lexical"
     """The engine that was applied, not the one that was configured."""
+    read_as: str = ""
+    """What was looked up, where that is not what was typed: without courtesies and data, misspelt words spelt anew."""
 
 
 class Index(Protocol):

@@ -10,15 +10,15 @@ and are not used.
 """
 
 import logging
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from toolcrib.errors import ModelUnavailable
 from toolcrib.retrieval.products import CodedVectors
 from toolcrib.retrieval.semantic import StaticModel
-from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Floats
+from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Floats, read_arrays
 
 logger = logging.getLogger("toolcrib")
 
@@ -40,9 +40,8 @@ class Cohort:
     @classmethod
     def load(cls, model: StaticModel, directory: Path = MODEL_DIRECTORY) -> "Cohort | None":
         """The abilities that belong to the model; `None` if there are none, and abstention is then weaker."""
-        read = read_vectors(directory / _FILE, model.mark, model.dimensions, name="read")
-        words = read_vectors(directory / _FILE, model.mark, model.dimensions, name="words")
-        return None if read is None or words is None else cls(model=model, read=read, words=words)
+        found = read_vectors(directory / _FILE, model.mark, model.dimensions)
+        return None if found is None else cls(model=model, read=found[0], words=found[1])
 
     def nearness(self, query: str, *, by_words: bool) -> float:
         """How near the query is to the few abilities at large that are nearest to it; by words, to the few centres."""
@@ -52,22 +51,28 @@ class Cohort:
         return nearness_to(self.read, vector, _NEAREST)
 
 
-def read_vectors(path: Path, mark: str, dimensions: int, *, name: str) -> CodedVectors | None:
-    """The vectors of a file, if they belong to the model of that mark; if not, the log says so."""
+def read_vectors(path: Path, mark: str, dimensions: int) -> tuple[CodedVectors, CodedVectors] | None:
+    """The vectors of a file, `read` and `words`, if they belong to the model of that mark; if not, the log says so."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            version = bytes(archive["version"]).decode()
-            codes = np.asarray(archive[name], dtype=np.int8)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        version, codes = "", np.zeros((0, 0), dtype=np.int8)
-    if version != mark or codes.ndim != 2 or codes.shape[1] != dimensions:
+        arrays = read_arrays(path)
+        version = arrays["version"].tobytes().decode()
+        read, words = (np.asarray(arrays[name], dtype=np.int8) for name in ("read", "words"))
+    except (ModelUnavailable, ValueError, KeyError):
+        version, read, words = "", *[np.zeros((0, 0), dtype=np.int8)] * 2
+    if version != mark or not all(codes.ndim == 2 and codes.shape[1] == dimensions for codes in (read, words)):
         logger.warning("%s cannot be used, search abstains less often: install toolcrib again", path.name)
         return None
-    return CodedVectors.of(np.ascontiguousarray(codes))
+    return CodedVectors.of(np.ascontiguousarray(read)), CodedVectors.of(np.ascontiguousarray(words))
 
 
 def nearness_to(others: CodedVectors, vector: Floats, count: int) -> float:
     """How near a vector is to those few of others that are nearest to it."""
     scores = others.near(vector)
     few = min(count, len(scores))
-    return float(np.partition(scores, len(scores) - few)[len(scores) - few :].mean()) if few else 0.0
+    total = 0.0
+    # Looking for the greatest a few times takes a twentieth of the time of partitioning 47,000 numbers.
+    for _ in range(few):
+        nearest = scores.argmax()
+        total += float(scores[nearest])
+        scores[nearest] = -np.inf
+    return total / few if few else 0.0

@@ -34,6 +34,8 @@ class Signals:
     """How much the query says: the logarithm of one more than its words that are not grammar."""
     by_words: bool = False
     """Whether the query met tools by its words alone: it is in another language, or half of its words are unknown."""
+    told: bool = False
+    """Whether it was asked in another language, and read in English word by word."""
     compared: float | None = None
     """The best log odds that a tool does what is asked (`comparing`); nothing if none was compared."""
     together: float | None = None
@@ -119,6 +121,9 @@ class Calibration:
     """The floor for a query that met tools by its words alone, which is less sure; no set to choose on has such."""
     floor_uncompared: float = -0.3
     """The floor for any other query that no tool was compared with: none of the tools is in English, for instance."""
+    lower_told: float = 0.8
+    """How much lower every floor is for a query of another language that was read in English word by word: what its
+    words lose looks like absence."""
     doubt_uncompared: float = 1.5
     """The level of doubt where no tool was compared with the query."""
     doubt_apart: float = 0.9
@@ -152,14 +157,17 @@ class Calibration:
 
     def abstains(self, signals: Signals) -> bool:
         """Whether nothing fits."""
+        return self._below(signals, self._floor(signals) - (self.lower_told if signals.told else 0.0))
+
+    def _floor(self, signals: Signals) -> float:
         if signals.by_words:
-            return self._below(signals, self.floor_by_words)
+            return self.floor_by_words
         if signals.compared is None:
-            return self._below(signals, self.floor_uncompared)
+            return self.floor_uncompared
         unsaid = max(0.0, self.short - signals.length)
         if signals.together is None:
-            return self._below(signals, self.floor_apart - self.steep_apart * unsaid)
-        return self._below(signals, self.floor - self.steep * unsaid)
+            return self.floor_apart - self.steep_apart * unsaid
+        return self.floor - self.steep * unsaid
 
     def doubts(self, signals: Signals) -> bool:
         """Whether perhaps nothing fits; so it is wherever it abstains."""

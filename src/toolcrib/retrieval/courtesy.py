@@ -35,6 +35,8 @@ _MOST = 8
 """Courtesies in front of one query, and at its end."""
 _LONGEST = 32
 """Characters at the end in which one stands."""
+_LONGEST_IN_FRONT = 256
+"""Characters in which one stands in front, its blanks included."""
 _STOPS = " \t\r\n.!"
 
 
@@ -42,7 +44,7 @@ def plainly(query: str) -> str:
     """The query without courtesies in front and at its end."""
     start, end = 0, len(query)
     for _ in range(_MOST):
-        found = _BEFORE.match(query, start)
+        found = _BEFORE.match(query, start, start + _LONGEST_IN_FRONT)
         if found is None:
             break
         start = found.end()

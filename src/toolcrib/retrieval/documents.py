@@ -63,7 +63,7 @@ def digest_of(tool: Tool, aliases: tuple[str, ...]) -> str:
 def documents_of(
     toolset: Toolset, aliases: Mapping[str, tuple[str, ...]] | None = None, known: Sequence[Document] = ()
 ) -> tuple[Document, ...]:
-    """The documents of a toolset. `aliases` are the operator's words, by tool or toolset name.
+    """The documents of a toolset. `aliases` are the operator's words, by full or short tool name, or toolset name.
 
     A document that is `known` already is handed out again, so that whoever compares by identity sees no change.
     """
@@ -75,7 +75,10 @@ def documents_of(
     made = _Made(toolset, known)
     documents: list[Document] = []
     for tool in toolset.tools:
-        words = (*tool.aliases, *extra.get(tool.name, extra.get(tool.leaf, ())), *shared) if extra else tool.aliases
+        words = tool.aliases
+        if extra:
+            named = [word for name in dict.fromkeys((tool.name, tool.leaf)) for word in extra.get(name, ())]
+            words = tuple(dict.fromkeys((*words, *named, *shared)))
         documents.append(made.of(tool, words) or ToolDocument(tool.name, tool, label, words))
     return tuple(documents)
 

@@ -3,17 +3,19 @@
 Bounded in time, in bytes and in trust: redirects are refused (a redirect would carry descriptions and key to
 another host), the answer is read up to a limit, and the key comes from the environment through the caller,
 appears in no text and in no repr. The call runs in a worker thread, so that a slow name lookup cannot
-outlive the budget.
+outlive the budget; the thread is a daemon, so that an endpoint that hangs keeps no process alive.
 """
 
 import http.client
 import json
 import ssl
+import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import closing
 from dataclasses import dataclass, field
+from threading import Semaphore, Thread
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -37,9 +39,9 @@ class EmbeddingEndpoint:
 
 
 class HttpEmbedder:
-    """An `Embedder` over HTTP; close it when done."""
+    """An `Embedder` over HTTP."""
 
-    __slots__ = ("_endpoint", "_workers")
+    __slots__ = ("_endpoint", "_places")
 
     def __init__(self, endpoint: EmbeddingEndpoint) -> None:
         parts = urlsplit(endpoint.url)
@@ -47,11 +49,7 @@ class HttpEmbedder:
             raise ValueError("an embeddings endpoint needs an http or https address")
         self._endpoint = endpoint
         # Two: one query is not held up by one slow call that already ran out of its budget.
-        self._workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="toolcrib-embedding")
-
-    def close(self) -> None:
-        """Lets the worker threads end."""
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._places = Semaphore(2)
 
     def embed(self, texts: Sequence[str], *, budget_s: float) -> list[list[float]]:
         """One vector per text.
@@ -59,17 +57,35 @@ class HttpEmbedder:
         Raises:
             EmbeddingFailed: nothing usable came within the budget.
         """
-        future = self._workers.submit(self._ask, list(texts), budget_s)
+        until = time.monotonic() + budget_s
+        if not self._places.acquire(timeout=budget_s):
+            raise EmbeddingFailed("out of time: others are still waited for")
+        answer: Future[list[list[float]]] = Future()
+        worker = Thread(target=self._work, args=(answer, list(texts), budget_s), daemon=True, name="toolcrib-embedding")
         try:
-            return future.result(timeout=budget_s)
+            worker.start()
+        except RuntimeError as error:
+            self._places.release()
+            raise EmbeddingFailed("no thread can be started") from error
+        try:
+            return answer.result(timeout=max(0.0, until - time.monotonic()))
         except FutureTimeout as error:
-            future.cancel()
             raise EmbeddingFailed("out of time") from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise EmbeddingFailed(type(error).__name__) from error
 
+    def _work(self, answer: "Future[list[list[float]]]", texts: list[str], budget_s: float) -> None:
+        try:
+            answer.set_result(self._ask(texts, budget_s))
+        # Whatever it is, whoever waits for the answer is to be told.
+        except BaseException as error:
+            answer.set_exception(error)
+        finally:
+            self._places.release()
+
     def _ask(self, texts: list[str], budget_s: float) -> list[list[float]]:
         parts = urlsplit(self._endpoint.url)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         body = json.dumps({"model": self._endpoint.model, "input": texts}).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._endpoint.key:
@@ -81,7 +97,7 @@ class HttpEmbedder:
         else:
             connection = http.client.HTTPConnection(parts.netloc, timeout=budget_s)
         try:
-            connection.request("POST", parts.path or "/", body=body, headers=headers)
+            connection.request("POST", target, body=body, headers=headers)
             with closing(connection.getresponse()) as response:
                 if response.status != http.client.OK:
                     kind = "a redirect, which is refused" if 300 <= response.status < 400 else "an error"

@@ -8,7 +8,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from threading import Thread
+from threading import Lock, Thread
 
 from toolcrib.errors import ConfigError
 from toolcrib.retrieval.base import Document, Index, Retriever
@@ -35,25 +35,66 @@ emptied and 82 % of what none of their servers is about, in place of 6.9 % and 9
 logger = logging.getLogger("toolcrib")
 
 
+class EndpointFill:
+    """The vectors of one index from an endpoint: fetched beside all else, again when asked until all are there."""
+
+    def __init__(
+        self,
+        reranker: Reranker,
+        documents: Sequence[Document],
+        *,
+        begin: Callable[[Callable[[], None]], None] | None = None,
+    ) -> None:
+        self._reranker = reranker
+        self._documents = tuple(documents)
+        self._begin = begin if begin is not None else _in_background
+        self._free = Lock()
+
+    def start(self) -> None:
+        """Fetches what is missing, unless that is under way or done."""
+        if not self._free.acquire(blocking=False):
+            return
+        try:
+            self._begin(self._run)
+        except RuntimeError as error:  # no thread to be had
+            self._free.release()
+            logger.warning("the vectors of tools cannot be fetched now: %s", error)
+
+    def _run(self) -> None:
+        done = False
+        try:
+            done = self._reranker.prepare(self._documents, budget_s=PREPARE_BUDGET_S)
+        finally:
+            # Kept when all is done: an endpoint is not asked for ever for more vectors than there is room for.
+            if not done:
+                self._free.release()
+
+
+def _in_background(run: Callable[[], None]) -> None:
+    Thread(target=run, daemon=True, name="toolcrib-vectors").start()
+
+
 class RerankedRetriever:
     """Builds indexes whose best hits an endpoint puts in order."""
 
-    def __init__(self, inner: Retriever, reranker: Reranker) -> None:
+    def __init__(
+        self, inner: Retriever, reranker: Reranker, *, begin: Callable[[Callable[[], None]], None] | None = None
+    ) -> None:
         self.inner = inner
         self.reranker = reranker
+        self._begin = begin
 
     def index(self, documents: Sequence[Document]) -> Index:
-        """The index of these documents; their vectors are fetched in the background."""
-        Thread(target=self._prepare, args=(tuple(documents),), daemon=True, name="toolcrib-vectors").start()
+        """The index of these documents; their vectors are fetched in the background, again after a failure."""
+        fill = EndpointFill(self.reranker, documents, begin=self._begin)
+        fill.start()
         return RerankedIndex(
             inner=self.inner.index(documents),
             documents={document.key: document for document in documents},
             reranker=self.reranker,
+            fill=fill.start,
             report=logger.warning,
         )
-
-    def _prepare(self, documents: tuple[Document, ...]) -> None:
-        self.reranker.prepare(documents, budget_s=PREPARE_BUDGET_S)
 
 
 def build_retriever(

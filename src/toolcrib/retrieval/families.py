@@ -25,7 +25,10 @@ class Families:
         self._marks = Marks(vocabulary, _leave_marks, words_a_question=_TERMS_A_QUESTION)
 
     def numbers(self, key: str) -> tuple[int, ...]:
-        """The numbers of all terms of a family: its key first if that is a term of it, then as first seen."""
+        """The numbers of all terms of a family, its key first: in the order of `possible_forms`, whatever came first.
+
+        What they give is added up in this order, and sums of floats depend on it.
+        """
         return () if self.lack(key) else self._look_up(key)
 
     def several(self, keys: list[str]) -> list[tuple[int, ...]]:
@@ -42,9 +45,7 @@ class Families:
         if numbers is None:
             forms = [form for form in possible_forms(key) if form in known]
             numbers = [known[form] for form in dict.fromkeys(forms) if family(form) == key]
-        if len(numbers) < 2:
-            return tuple(numbers)
-        return (*numbers[:1], *sorted(numbers[1:])) if key in known else tuple(sorted(numbers))
+        return tuple(numbers)
 
     def possible(self, terms: list[str]) -> list[tuple[str, str]]:
         """Each two neighbours as one word, with its family, without those that certainly have no term in theirs."""

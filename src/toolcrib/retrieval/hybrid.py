@@ -33,7 +33,9 @@ from toolcrib.retrieval.confidence import Calibration, Signals
 from toolcrib.retrieval.courtesy import plainly
 from toolcrib.retrieval.filling import VectorFill
 from toolcrib.retrieval.fusion import FusionWeights, compared_part, fuse, together_part
+from toolcrib.retrieval.languages import Languages
 from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever, Match, lift_named
+from toolcrib.retrieval.pasted import without_data
 from toolcrib.retrieval.selection import Scored, best_of, best_rows, select
 from toolcrib.retrieval.semantic import Places, StaticModel
 from toolcrib.retrieval.text import runs_of
@@ -137,13 +139,16 @@ class HybridRetriever:
                 calibration=self._calibration,
                 cohort=self._cohort,
                 vocabulary=model.vocabulary if isinstance(model, StaticModel) else None,
+                languages=model.languages if isinstance(model, StaticModel) else None,
                 together=model.together if few and isinstance(model, StaticModel) else None,
             )
 
     @property
     def lacking(self) -> str | None:
         """What searches do without although the model is there, if anything; for `doctor`."""
-        return self._model.lacking if isinstance(self._model, StaticModel) else None
+        if not isinstance(self._model, StaticModel):
+            return None
+        return self._model.lacking or (None if self._cohort else "less is told to be absent: cohort.npz cannot be used")
 
     @property
     def fills(self) -> Sequence[VectorFill]:
@@ -175,6 +180,7 @@ class HybridIndex:
         "_base",
         "_calibration",
         "_cohort",
+        "_languages",
         "_lexical",
         "_read",
         "_together",
@@ -192,9 +198,11 @@ class HybridIndex:
         calibration: Calibration,
         cohort: Cohort | None,
         vocabulary: Vocabulary | None,
+        languages: Languages | None,
         together: Callable[[str, Sequence[Document]], Floats | None] | None,
     ) -> None:
         self._vocabulary = vocabulary
+        self._languages = languages
         self._together = together
         self._cohort = cohort
         self._lexical = lexical
@@ -214,48 +222,61 @@ class HybridIndex:
         if limit <= 0:
             return Ranking(hits=(), abstained=False, confidence=0.0, mode=self._mode())
         asked = self._asked(query)
+        read_as = asked.text if asked.text != query else ""
         look, signals = self._seen(asked)
         match = look.match
-        scores = lift_named(look.scores, match.named)
+        scores = self._lifted(look)
         found = select(best_of(scores), self._lexical.documents.get, limit=limit, rival=self._lexical.rival)
         confidence = 1.0 if match.named else round(self._calibration.confidence(signals), 4)
         if not found or (not match.named and self._calibration.abstains(signals)):
-            return self._nothing((query, asked), found, limit, confidence)
+            return self._nothing(query, read_as, found, limit, confidence)
         stages = self._stages(look) if explain else {}
         hits = tuple(
             Hit(
                 key=document.key,
                 score=round(score, 5),
-                evidence=self._evidence(asked, document, match, score, stages) if explain else {},
+                evidence=self._evidence(asked.text, document, match, score, stages) if explain else {},
                 document=document,
             )
             for score, document in found
         )
         doubtful = not match.named and self._calibration.doubts(signals)
-        return Ranking(hits=hits, abstained=False, confidence=confidence, doubtful=doubtful, mode=self._mode())
+        return Ranking(
+            hits=hits, abstained=False, confidence=confidence, doubtful=doubtful, mode=self._mode(), read_as=read_as
+        )
 
     def signals(self, query: str) -> Signals:
         """What a search for the query would see; for calibration."""
         return self._seen(self._asked(query))[1]
 
-    def _asked(self, query: str) -> str:
-        """The query without courtesies and slips of the pen; as it was typed, if it names a tool so.
+    def _asked(self, query: str) -> "_Asked":
+        """The query without data, courtesies and slips of the pen, in English; as it was typed, if it names a tool so.
 
-        A sentence is read by the pieces of its words, and those of a misspelt one mean something else.
+        A sentence is read by the pieces of its words, and those of a misspelt one mean something else, as do those of
+        another language.
         """
-        plain = query if self._weights.courtesies else plainly(query)
-        if self._vocabulary is not None and not self._english(plain):
-            plain = self._lexical.respelt(plain, self._vocabulary.knows)
-        return query if plain == query or self._lexical.named(query) else plain
+        plain = without_data(query if self._weights.courtesies else plainly(query))
+        if plain != query and self._lexical.named(query):
+            plain = query
+        if self._vocabulary is None or self._lexical.named(plain):
+            return _Asked(text=plain, typed=plain)
+        told = None if self._languages is None else self._languages.told(plain)
+        if told is not None:
+            text = told.text if self._weights.courtesies else plainly(told.text)
+            return _Asked(text=text, typed=plain, beside=(plain[:QUERY_MAX_CHARS], *told.words))
+        beside = self._english(plain)
+        text = plain if beside else self._lexical.respelt(plain, self._vocabulary.knows)
+        return _Asked(text=text, typed=text, beside=beside, by_words=bool(beside))
 
-    def _seen(self, query: str) -> "tuple[_Look, Signals]":
+    def _seen(self, asked: "_Asked") -> "tuple[_Look, Signals]":
         """A look at every row; where that does not settle whether anything fits, a closer one at the best.
 
         A request for several things is met by whoever does one of them, and judged as a whole by all. So where it is
         still in doubt, each clause is read with its own best row, and the best judgement counts.
         """
-        look = self._look(query)
-        signals = self._signals(query, look)
+        query = asked.text
+        look = self._look(asked)
+        signals = replace(self._signals(query, look), told=asked.told)
         if self._together is None or look.match.named or not self._calibration.unsettled(signals):
             return look, signals
         rows = _leading(look.scores, JOINT_ROWS)
@@ -264,7 +285,7 @@ class HybridIndex:
             return look, signals
         if np.isnan(judged).all():
             # The best rows are in another language: what was compared are others, which say nothing of these.
-            return look, self._signals(query, replace(look, best=None))
+            return look, replace(self._signals(query, replace(look, best=None)), told=signals.told)
         look.stages["together"] = (rows, together_part(judged, self._weights, len(clauses(query))))
         look.scores[rows] += look.stages["together"][1]
         seen = replace(signals, together=float(np.nanmax(judged)))
@@ -281,21 +302,19 @@ class HybridIndex:
 
     def _clause_judged(self, part: str) -> Floats | None:
         """How well the best row for a clause does what it asks; nothing if no row was compared with it."""
-        look = self._look(part)
+        look = self._look(_Asked(text=part, typed=part, beside=self._english(part)))
         return None if look.best is None else self._read_with(part, _leading(look.scores, 1))
 
-    def _match(self, query: str) -> Match:
-        return self._lexical.match(query, self._english(query))
-
-    def _english(self, query: str) -> Sequence[str]:
+    def _english(self, query: str) -> tuple[str, ...]:
         return () if self._vocabulary is None else self._vocabulary.english(query)
 
-    def _look(self, query: str) -> "_Look":
+    def _look(self, asked: "_Asked") -> "_Look":
         """Scores every row: words and meaning; of the best of them the clauses, too, of the best few the pieces."""
+        query = asked.text
         # Asked once: tools may be read to the end while this goes on.
         by_words = self._by_words(query)
         weights = self._alone if by_words else self._weights
-        match = self._match(query)
+        match = self._lexical.match(query, asked.beside, named=asked.typed)
         meaning = self._meaning(query)
         scores = fuse(match.scores, meaning, weights)
         gone = self._lexical.postings.gone
@@ -315,6 +334,7 @@ class HybridIndex:
             stages["pieces"] = (rows, compared_part(judged, self._weights, len(clauses(query))))
             scores[rows] += stages["pieces"][1]
         best = None if judged is None else float(np.nanmax(judged))
+        by_words = by_words or asked.by_words
         return _Look(match=match, meaning=meaning, by_words=by_words, scores=scores, best=best, stages=stages)
 
     def _clause_part(self, query: str, fused: Floats, weights: FusionWeights) -> tuple[Places, Floats]:
@@ -342,7 +362,7 @@ class HybridIndex:
             lead=float(best.max() - best.min() if len(best) >= few else scores.max()),
             # Neither translations nor the parts of unspaced scripts make a query say more.
             length=math.log1p(min(sum(word.telling for word in match.words), len(runs_of(query[:QUERY_MAX_CHARS])))),
-            by_words=look.by_words or match.translated,
+            by_words=look.by_words,
             compared=look.best,
             tools=len(self),
         )
@@ -389,13 +409,27 @@ class HybridIndex:
         unread = sum(part.unread for part in self._read)
         return f"hybrid ({len(self) - unread} of {len(self)} tools read)" if unread else "hybrid"
 
-    def _nothing(self, queries: Sequence[str], found: Sequence[Scored], limit: int, confidence: float) -> Ranking:
-        for query in dict.fromkeys(queries):
-            by_substring = self._lexical.by_substring(query, limit)
-            if by_substring.hits:
-                return Ranking(hits=by_substring.hits, abstained=False, confidence=0.5, mode="substring")
-        nearest = tuple(document.key for _, document in found[:NEAREST_NAMES])
-        return Ranking(hits=(), abstained=True, confidence=round(confidence, 4), nearest=nearest, mode=self._mode())
+    def _nothing(self, query: str, read_as: str, found: Sequence[Scored], limit: int, confidence: float) -> Ranking:
+        for text in filter(None, (query, read_as)):
+            hits = self._lexical.by_substring(text, limit).hits
+            if hits:
+                return Ranking(hits=hits, abstained=False, confidence=0.5, mode="substring", read_as=read_as)
+        return Ranking(
+            hits=(),
+            abstained=True,
+            confidence=round(confidence, 4),
+            nearest=tuple(document.key for _, document in found[:NEAREST_NAMES]),
+            mode=self._mode(),
+            read_as=read_as,
+        )
+
+    def _lifted(self, look: "_Look") -> Floats:
+        """The scores with rows whose name the query is above all others."""
+        named = np.array(list(look.match.named), dtype=np.intp)
+        before = look.scores[named]
+        scores = lift_named(look.scores, look.match.named)
+        look.stages["exact_name"] = (named, scores[named] - before)
+        return scores
 
     def _stages(self, look: "_Look") -> dict[str, dict[str, float]]:
         """What each stage but the words and the meaning gave, by the document's key."""
@@ -414,6 +448,25 @@ class HybridIndex:
         evidence |= {name: round(values.get(document.key, 0.0), 4) for name, values in stages.items()}
         evidence["meaning"] = round(score - sum(evidence.values()), 4)
         return {name: value for name, value in evidence.items() if value or name == "meaning"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A query as it is looked up."""
+
+    text: str
+    """What is read: English, word by word, if it was asked in another language that is known."""
+    typed: str
+    """What may be the name of a tool."""
+    beside: tuple[str, ...] = ()
+    """What means the same and is looked up by its words alone."""
+    by_words: bool = False
+    """Whether it is looked up by single words, some of them said in English: its language is not known."""
+
+    @property
+    def told(self) -> bool:
+        """Whether it was asked in another language."""
+        return self.text != self.typed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -226,13 +226,8 @@ class Match(NamedTuple):
     """Sum over the words; gone rows have 0."""
     named: Mapping[int, int]
     """Rows whose name the query is, with the rank of that kind of name (`NAME_RANKS`)."""
-    translated: bool
-    """Whether words that mean the same were looked up beside it."""
-
-    @property
-    def mass(self) -> float:
-        """What a document that held every word could be worth, roughly."""
-        return mass_of(self.words)
+    mass: float
+    """What a document that held every word of the query could be worth, roughly."""
 
 
 class LexicalIndex:
@@ -286,10 +281,13 @@ class LexicalIndex:
             hits = [Hit(document.key, score, NO_EVIDENCE, document) for score, document in found]
         return Ranking(hits=tuple(hits), abstained=False, confidence=lexical_confidence(words, named, found[0][0]))
 
-    def match(self, query: str, also: Sequence[str] = ()) -> Match:
-        """Scores every row for a query, and for words that mean the same as some of it."""
-        words = self._weigher.words(" ".join((query, *also)) if also else query)
-        return Match(words=words, scores=self._sums(words), named=self.named(query), translated=bool(also))
+    def match(self, query: str, beside: Sequence[str] = (), *, named: str | None = None) -> Match:
+        """Scores every row for a query, and for what means the same as some of it; `named` is looked up as a name."""
+        words = alone = self._weigher.words(query)
+        if beside:
+            words = self._weigher.words(" ".join((query, *beside)))
+        rows = self.named(query if named is None else named)
+        return Match(words=words, scores=self._sums(words), named=rows, mass=mass_of(alone))
 
     def respelt(self, query: str, known: Callable[[str], bool]) -> str:
         """The query with misspelt words as they are spelt here; a word that is known elsewhere stays as it is."""

@@ -8,8 +8,6 @@ words are answered by themselves alone.
 """
 
 import logging
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,7 +16,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from toolcrib.errors import ModelUnavailable
 from toolcrib.limits import NEIGHBOURS_PER_WORD
+from toolcrib.retrieval.vectors import read_arrays
 
 logger = logging.getLogger("toolcrib")
 
@@ -40,6 +40,8 @@ class Neighbours:
     """Nearness of each in 255ths; 0 where a word has fewer neighbours."""
     version: str = ""
     """The table that the pairs are from."""
+    lacking: str | None = None
+    """What searches do without, if the file cannot be used; for `doctor`."""
 
     def of(self, word: str) -> list[tuple[str, float]]:
         """The families near to a word, each with its nearness, 0 to 1; none for a word that is not known."""
@@ -59,11 +61,11 @@ def shipped_neighbours() -> Neighbours:
 def read_neighbours(path: Path) -> Neighbours:
     """The neighbours of a file; none, and a word in the log, if it is missing or damaged."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            keys, words, version = (bytes(arrays[name]).decode() for name in ("keys", "words", "version"))
-            rows = np.asarray(arrays["rows"], dtype=np.uint16)
-            codes = np.asarray(arrays["codes"], dtype=np.uint8)
-    except (OSError, ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        arrays = read_arrays(path)
+        keys, words, version = (arrays[name].tobytes().decode() for name in ("keys", "words", "version"))
+        rows = np.asarray(arrays["rows"], dtype=np.uint16)
+        codes = np.asarray(arrays["codes"], dtype=np.uint8)
+    except (ModelUnavailable, ValueError, KeyError) as error:
         return _unusable(path, str(error))
     families, listed = tuple(keys.split("\n")), words.split("\n")
     if (
@@ -76,5 +78,6 @@ def read_neighbours(path: Path) -> Neighbours:
 
 
 def _unusable(path: Path, reason: str) -> Neighbours:
-    logger.warning("%s cannot be used, words find only themselves (%s): install toolcrib again", path.name, reason)
-    return Neighbours()
+    lacking = f"words find only themselves: {path.name} cannot be used ({reason})"
+    logger.warning("%s; install toolcrib again", lacking)
+    return Neighbours(lacking=lacking)

@@ -31,7 +31,9 @@ from toolcrib.limits import (
     QUERY_MAX_CHARS,
     RERANKED_MAX_HITS,
 )
+from toolcrib.retrieval.analysis import names_of
 from toolcrib.retrieval.base import Document, Hit, Index, Ranking
+from toolcrib.retrieval.text import normal_name
 
 Floats = NDArray[np.float32]
 Mode = Literal["rerank", "rrf"]
@@ -115,7 +117,10 @@ class Reranker:
         return self._settings
 
     def prepare(self, documents: Sequence[Document], *, budget_s: float) -> bool:
-        """Embeds what is missing (call it off the loop); true when every document has a vector."""
+        """Embeds what is missing (call it off the loop); true when every document has a vector.
+
+        Ends at the first batch that fails, whatever becomes of queries meanwhile: their time is shorter.
+        """
         missing = [document for document in documents if document.digest not in self._vectors]
         for start in range(0, len(missing), EMBEDDING_BATCH_TEXTS):
             batch = missing[start : start + EMBEDDING_BATCH_TEXTS]
@@ -126,6 +131,15 @@ class Reranker:
             self._keep(batch, vectors)
         return True
 
+    @property
+    def rests(self) -> bool:
+        """Whether the endpoint failed too often to be asked now."""
+        return self._clock() < self.state.open_until
+
+    def holds(self, documents: Sequence[Document]) -> bool:
+        """Whether each of the documents has a vector."""
+        return all(document.digest in self._vectors for document in documents)
+
     def nearness(self, query: str, documents: Sequence[Document]) -> dict[str, float] | None:
         """Cosine of each document that has a vector, by key; `None` without a vector of the query."""
         known = [(document, self._vectors.get(document.digest)) for document in documents]
@@ -133,14 +147,12 @@ class Reranker:
         if not rows:
             return None
         text = self._settings.query_prefix + query[:QUERY_MAX_CHARS]
-        vectors = self._embed([text], self._settings.budget_s)
+        vectors = None if self.rests else self._embed([text], self._settings.budget_s)
         if vectors is None or vectors[0].shape != rows[0][1].shape:
             return None
         return {key: float(vector @ vectors[0]) for key, vector in rows if vector.shape == vectors[0].shape}
 
     def _embed(self, texts: Sequence[str], budget_s: float) -> list[Floats] | None:
-        if self._clock() < self.state.open_until:
-            return None
         try:
             vectors = checked_vectors(self._embedder.embed(texts, budget_s=budget_s), count=len(texts))
         except EmbeddingFailed as error:
@@ -191,6 +203,8 @@ class RerankedIndex:
     """By key."""
     reranker: Reranker | None = None
     second: SecondStage | None = None
+    fill: Callable[[], None] = field(default=lambda: None)
+    """Has the vectors fetched that are missing, and does not wait for them."""
     report: Callable[[str], None] = field(default=lambda _: None)
 
     def __len__(self) -> int:
@@ -199,8 +213,8 @@ class RerankedIndex:
     def search(self, query: str, *, limit: int, explain: bool = False) -> Ranking:
         """Ranks as the inner index does, then reorders; falls back to the inner order on any failure."""
         ranking = self.inner.search(query, limit=max(limit, RERANKED_MAX_HITS), explain=explain)
-        # A hit with a far better score than words can give is a name: nothing reorders that.
-        if ranking.abstained or not ranking.hits or ranking.confidence >= 1.0:
+        # A name is what was meant: nothing reorders that.
+        if ranking.abstained or not ranking.hits or self._names(ranking.read_as or query, ranking.hits[0]):
             return structs.replace(ranking, hits=ranking.hits[: max(0, limit)])
         if self.reranker is not None:
             ranking = self._by_endpoint(self.reranker, query, ranking)
@@ -208,9 +222,16 @@ class RerankedIndex:
             ranking = self._by_second_stage(self.second, query, ranking)
         return structs.replace(ranking, hits=ranking.hits[: max(0, limit)])
 
+    def _names(self, text: str, hit: Hit) -> bool:
+        wanted = normal_name(text[:QUERY_MAX_CHARS])
+        return bool(wanted) and wanted in map(normal_name, names_of(self.documents[hit.key]))
+
     def _by_endpoint(self, reranker: Reranker, query: str, ranking: Ranking) -> Ranking:
         documents = [self.documents[hit.key] for hit in ranking.hits]
-        nearness = reranker.nearness(query, documents)
+        held = reranker.holds(documents)
+        if not held and not reranker.rests:
+            self.fill()
+        nearness = reranker.nearness(query, documents) if held else None
         if nearness is None or len(nearness) < len(documents):
             return structs.replace(ranking, mode=f"{ranking.mode} (endpoint unavailable)")
         order = sorted(ranking.hits, key=lambda hit: (-nearness[hit.key], hit.key))

@@ -38,8 +38,10 @@ from toolcrib.limits import (
 )
 from toolcrib.retrieval.base import Document
 from toolcrib.retrieval.comparing import Comparer
+from toolcrib.retrieval.dictionaries import Dictionaries
 from toolcrib.retrieval.filling import VectorFill
 from toolcrib.retrieval.joint import JointReader
+from toolcrib.retrieval.languages import Languages
 from toolcrib.retrieval.products import CodedVectors
 from toolcrib.retrieval.sentences import SentenceReader
 from toolcrib.retrieval.text import in_words
@@ -86,6 +88,8 @@ class StaticModel:
     version: str
     reader: SentenceReader | None
     """Reads sentences; `None` if it cannot be used."""
+    languages: Languages | None = None
+    """Says in English what is asked in another language; `None` if it cannot be used."""
     comparer: Comparer | None = None
     """Compares what was read; `None` if it cannot be used."""
     joint: "JointFile | None" = None
@@ -125,9 +129,14 @@ class StaticModel:
             return model
         model.reader = reader
         try:
+            model.languages = Languages(Dictionaries.load(directory), vocabulary)
+        except ModelUnavailable as error:
+            model.lacking = f"queries in other languages are read word by word: {error}"
+            logger.warning("%s; install toolcrib again", model.lacking)
+        try:
             model.comparer = Comparer.load(reader.mark, directory)
         except ModelUnavailable as error:
-            model.lacking = f"the best hits are not compared with the query: {error}"
+            model.lacking = model.lacking or f"the best hits are not compared with the query: {error}"
             logger.warning("%s; install toolcrib again", model.lacking)
         try:
             JointReader.check(reader, directory)
@@ -186,6 +195,7 @@ class StaticModel:
         logger.warning("%s; install toolcrib again", self.lacking)
 
     def _asked(self, query: str) -> "_Asked":
+        query = query[:QUERY_MAX_CHARS]  # more of it is not read, and would be kept
         kept = self._queries.get(query)
         if kept is None:
             kept = self._read(query)

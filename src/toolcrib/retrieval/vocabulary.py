@@ -143,6 +143,10 @@ class Vocabulary:
             return ()
         return tuple(dict.fromkeys(self.tokens[row] for word in unknown for row, _ in self._foreign(word)))
 
+    def meanings(self, word: str) -> tuple[str, ...]:
+        """English words for one of another language, the nearest first; none if the bridge does not know it."""
+        return tuple(self.tokens[row] for row, _ in self._loaded_bridge().rows(word))
+
     def foreign_share(self, text: str) -> float:
         """The share of a text's words that are known from another language only, 0 to 1.
 

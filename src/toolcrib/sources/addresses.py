@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from toolcrib.errors import SourceProtocolError
+from toolcrib.errors import SourceUnavailable
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -82,14 +82,14 @@ class Neighbourhood:
     resolve: Resolve = resolve_host
 
     async def require(self, url: str) -> str | None:
-        """The one address to connect to, or nothing if any will do. Raises `SourceProtocolError`."""
+        """The one address to connect to, or nothing if any will do. Raises `SourceUnavailable`."""
         parts, own = urlsplit(url), urlsplit(self.server)
         host = (parts.hostname or "").rstrip(".")
         if parts.username or parts.password:
-            raise SourceProtocolError("it names an address with a password in it, which is refused")
+            raise SourceUnavailable("it names an address with a password in it, which is refused")
         local = host in LOOPBACK and own.hostname in LOOPBACK
         if parts.scheme != "https" and not (parts.scheme == "http" and local):
-            raise SourceProtocolError(f"it names a `{parts.scheme[:20]}:` address of `{host[:100]}`, which is refused")
+            raise SourceUnavailable(f"it names a `{parts.scheme[:20]}:` address of `{host[:100]}`, which is refused")
         if local or self.trust or host == own.hostname:
             return None
         literal = read_literal(host)
@@ -99,13 +99,13 @@ class Neighbourhood:
         try:
             found = await self.resolve(host, parts.port or 443)
         except OSError:
-            raise SourceProtocolError(f"it names `{host[:100]}`, which cannot be found") from None
+            raise SourceUnavailable(f"it names `{host[:100]}`, which cannot be found") from None
         _require_public(host, [ipaddress.ip_address(item.partition("%")[0]) for item in found])
         return found[0]
 
 
 def _require_public(host: str, addresses: Sequence[Address]) -> None:
     if not addresses or not all(is_public(address) for address in addresses):
-        raise SourceProtocolError(
+        raise SourceUnavailable(
             f"it names `{host[:100]}`, which is no public address: set `trust: true` if that is meant"
         )

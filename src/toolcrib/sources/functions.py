@@ -5,12 +5,10 @@ on. What a function may be given can be bounded, because a harmless function is 
 (`factorial(10 ** 9)`).
 """
 
-import asyncio
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import islice
 from types import ModuleType
 from typing import Any, cast
 
@@ -19,13 +17,13 @@ import orjson
 
 from toolcrib.definitions import Call, Json, JsonObject, Origin, Result, Skipped, Tool, Toolset, ToolsetName, Traits
 from toolcrib.errors import DefinitionError, InvalidArguments
-from toolcrib.execution.dispatch import CallContext
+from toolcrib.execution.dispatch import CallContext, Checker
 from toolcrib.intake.freezing import freeze_tool
 from toolcrib.intake.naming import safe_prefix
+from toolcrib.limits import FUNCTION_ITEMS
 from toolcrib.sources.base import build_toolset, require_toolset_name
+from toolcrib.sources.running import Threads, Yielded, run_function, take
 from toolcrib.sources.signatures import AnyCallable, FunctionShape, read_function
-
-_ITEMS_OF_A_GENERATOR = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +60,7 @@ class _Entry:
     tool: Tool
 
 
-class Functions:
+class Functions(Checker):
     """A toolset of Python functions."""
 
     def __init__(self, name: str, *, prefix: str = "", origin: Origin = "plugin", bounds: Bounds | None = None) -> None:
@@ -73,6 +71,7 @@ class Functions:
         self._entries: dict[str, _Entry] = {}
         self._skipped: list[Skipped] = []
         self._changed: list[Callable[[], None]] = []
+        self._threads = Threads()
         self._snapshot: tuple[Toolset, ...] | None = None
         self.generation = 0
         """Counts every change."""
@@ -192,19 +191,23 @@ class Functions:
         self._changed.append(changed)
         return True
 
+    def check(self, call: Call) -> None:
+        """Whether the function can be given these arguments. Raises `InvalidArguments`."""
+        self._bounds.require(call.arguments)
+        entry = self._entries.get(call.tool.name)
+        if entry is not None:
+            entry.shape.read(call.arguments)
+
     async def call(self, call: Call, context: CallContext) -> Result:
-        """Runs the function: a coroutine where it is one, else in a thread of its own."""
+        """Runs the function: a coroutine where it is one, else in a thread of the toolset."""
         self._bounds.require(call.arguments)
         entry = self._entries[call.tool.name]
         positional, named = entry.shape.bind(call.arguments, context)
-        if inspect.iscoroutinefunction(entry.function):
-            value = await entry.function(*positional, **named)
-        else:
-            value = await asyncio.to_thread(entry.function, *positional, **named)
-        return value_result(value)
+        return value_result(await run_function(entry.function, positional, named, self._threads))
 
     async def close(self) -> None:
-        """Holds nothing."""
+        """Lets go of the threads."""
+        self._threads.close()
 
     def _note_change(self) -> None:
         self._snapshot = None
@@ -220,16 +223,18 @@ def value_result(value: object) -> Result:
     if isinstance(value, str):
         return Result(content=({"type": "text", "text": value},))
     if hasattr(value, "__next__"):
-        value = list(islice(cast("Iterable[object]", value), _ITEMS_OF_A_GENERATOR))
-    built = msgspec.to_builtins(value, enc_hook=str, str_keys=True)
-    try:
-        text = orjson.dumps(built).decode()
-    except TypeError:
-        text = str(built)
-    if isinstance(built, float):
-        text = repr(built)
+        value = take(cast("Iterator[object]", value))
+    more = isinstance(value, Yielded) and value.more
+    built = msgspec.to_builtins(value.items if isinstance(value, Yielded) else value, enc_hook=str, str_keys=True)
     structured = cast("JsonObject", built) if isinstance(built, dict) else None
-    return Result(content=({"type": "text", "text": text},), structured=structured)
+    try:
+        text = repr(built) if isinstance(built, float) else orjson.dumps(built).decode()
+    except TypeError:  # numbers that are too large, or half a surrogate pair: text can say what they are
+        text, structured = json.dumps(built, default=str), None
+    content: list[JsonObject] = [{"type": "text", "text": text}]
+    if more:
+        content.append({"type": "text", "text": f"[only the first {FUNCTION_ITEMS:,} items were read]"})
+    return Result(content=tuple(content), structured=structured)
 
 
 def _public_names(owner: object) -> list[str]:

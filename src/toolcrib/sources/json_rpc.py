@@ -131,6 +131,13 @@ def _distinct(pairs: list[tuple[str, object]]) -> None:
         raise RpcError(INVALID_REQUEST, "An object of this message names a key twice.")
 
 
+def require_id(envelope: Envelope) -> Identifier:
+    """What a request is answered under. Raises `RpcError`: one without an id would be a notification, null is none."""
+    if not isinstance(envelope.id, (int, str)):
+        raise RpcError(INVALID_REQUEST, "`id` must be a number or a text.")
+    return envelope.id
+
+
 def read_object(raw: Raw | UnsetType) -> JsonObject:
     """The parameters of a message as an object. Raises `RpcError`."""
     if isinstance(raw, UnsetType):

@@ -8,7 +8,7 @@ way; if it cannot be told to which caller, it reaches nobody.
 import asyncio
 import logging
 import traceback
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from itertools import count
 from types import MappingProxyType
@@ -22,6 +22,7 @@ from toolcrib.definitions import Call, JsonObject
 from toolcrib.errors import SourceUnavailable
 from toolcrib.execution.dispatch import CallSlot, Exchange, Slot
 from toolcrib.kernel import kernel
+from toolcrib.limits import PARKED_WANTED_S
 from toolcrib.sources.json_rpc import (
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
@@ -36,6 +37,7 @@ from toolcrib.sources.json_rpc import (
     request_line,
     result_line,
 )  # fmt: skip
+from toolcrib.sources.nearly import answered_ids, messages_in, whole_number, with_whole_characters
 from toolcrib.sources.turns import Turns
 from toolcrib.sources.withheld import NOTHING, Withheld
 
@@ -98,6 +100,8 @@ class Link:
         self.waiters: dict[Identifier, Waiter] = {}
         """Requests under way, by our ids."""
         self._questions: set[asyncio.Task[None]] = set()
+        self.renewed: Callable[[], None] = lambda: None
+        """Is called when the server has forgotten what it was told before, and goes on all the same."""
         self.turns = Turns()
         """Whether its callers have to wait for each other."""
 
@@ -227,8 +231,8 @@ class Link:
             return True
         try:
             envelope = read_envelope(data)
-        except RpcError:
-            return False
+        except RpcError as error:
+            return self._receive_unread(data, waiter, error)
         if isinstance(envelope.method, UnsetType):
             self._settle(envelope)
             return True
@@ -239,6 +243,26 @@ class Link:
                 self._question(envelope.id, envelope.method, envelope.params, waiter)
         except Exception:  # what goes wrong with one message is no matter of the answers that came with it
             self.log_failure("a message of it could not be passed on")
+        return True
+
+    def _receive_unread(self, data: bytes, waiter: Waiter | None, error: RpcError) -> bool:
+        """Takes what is no message as it stands: mended, in parts, or as the failure of those whom it answers."""
+        whole = with_whole_characters(data)
+        if whole is not None:
+            return self.receive(whole, waiter)
+        if parts := messages_in(data):
+            taken = [self.receive(part, waiter) for part in parts]
+            return all(taken)
+        for identifier in answered_ids(data):
+            self._misanswer(identifier, error.message)
+        return False
+
+    def _misanswer(self, identifier: int | None, why: str) -> bool:
+        """Tells whoever waits for this answer that it cannot be read. Whether somebody does."""
+        waiter = self.waiters.get(identifier) if identifier is not None else None
+        if waiter is None or waiter.future.done():
+            return False
+        self._tell(waiter, RpcError(INTERNAL_ERROR, f"The answer of the server cannot be read. {why}"))
         return True
 
     def _answered(self, identifier: Identifier, result: bytes, failed: bool) -> None:
@@ -256,7 +280,9 @@ class Link:
         # One without an id was never asked for.
         waiter = self.waiters.get(cast("Identifier", envelope.id))
         if waiter is None or waiter.future.done():
-            self.strays += 1
+            number = whole_number(envelope.id) if isinstance(envelope.id, str) else None
+            if not self._misanswer(number, f"It names the request by a text, not by the number {number}."):
+                self.strays += 1
         elif not isinstance(envelope.result, UnsetType):
             self._tell(waiter, bytes(envelope.result))
         elif not isinstance(envelope.error, UnsetType):
@@ -334,8 +360,6 @@ class Link:
         if method not in ASKABLE or exchange is None:
             self._reply(error_line(identifier, RpcError(METHOD_NOT_FOUND, self._why_not(method))))
             return
-        # From now on it is known that it asks, and that it does not say of which call.
-        self.turns.needed = self.turns.needed or (waiter is None and self._named(raw) is None)
         task = asyncio.ensure_future(self._ask(identifier, method, raw, exchange))
         self._questions.add(task)
         task.add_done_callback(self._questions.discard)
@@ -352,7 +376,7 @@ class Link:
 
     async def _ask(self, identifier: Identifier, method: str, params: bytes, exchange: Exchange) -> None:
         try:
-            answer = result_line(identifier, await exchange.ask(method, params))
+            answer = result_line(identifier, await self._answer_of(exchange, method, params))
         except RpcError as error:
             answer = error_line(identifier, error)
         except Exception:
@@ -360,6 +384,21 @@ class Link:
             answer = error_line(identifier, RpcError(INTERNAL_ERROR, "The client could not be asked."))
         if not self.closed.is_set():
             self._reply(answer)
+
+    async def _answer_of(self, exchange: Exchange, method: str, params: bytes) -> bytes:
+        """The caller's answer. One that may never come back holds nobody up for long."""
+        if exchange.era == "legacy":
+            return await exchange.ask(method, params)
+        question = asyncio.ensure_future(exchange.ask(method, params))
+        grudged = asyncio.ensure_future(self.turns.grudged(PARKED_WANTED_S))
+        try:
+            await asyncio.wait((question, grudged), return_when=asyncio.FIRST_COMPLETED)
+            if question.done():
+                return question.result()
+            raise RpcError(INTERNAL_ERROR, "The client has not answered, and others wait for the server.")
+        finally:
+            question.cancel()
+            grudged.cancel()
 
     def _reply(self, line: bytes) -> None:
         # One that asks and does not listen gets no answer; what else it sent counts all the same.

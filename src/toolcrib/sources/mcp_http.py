@@ -17,10 +17,19 @@ import httpx2
 from msgspec import UnsetType
 
 from toolcrib.definitions import JsonObject
-from toolcrib.errors import SourceProtocolError, SourceUnavailable
+from toolcrib.errors import SourceError, SourceProtocolError, SourceUnavailable
 from toolcrib.limits import CONNECT_S, RESTART_MAX_S, RESTART_MIN_S, UPSTREAM_BODY_MAX_BYTES
 from toolcrib.settings import ServerSettings
-from toolcrib.sources.json_rpc import INTERNAL_ERROR, Identifier, RpcError, one_line, read_envelope, read_error
+from toolcrib.sources.handshake import shake_hands
+from toolcrib.sources.json_rpc import (
+    INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
+    Identifier,
+    RpcError,
+    one_line,
+    read_envelope,
+    read_error,
+)
 from toolcrib.sources.link import Link, Listener, Waiter
 from toolcrib.sources.sse import EventReader
 from toolcrib.sources.withheld import NOTHING, Withheld, withhold
@@ -93,8 +102,19 @@ async def _certificates() -> ssl.SSLContext:
     return _kept["all"]
 
 
+class _SessionEnded(Exception):
+    """The server knows nothing of this session any more, and has not looked at what was asked."""
+
+    def __init__(self, session: str) -> None:
+        super().__init__("it ended the session")
+        self.session = session
+
+
 class HttpLink(Link):
-    """Streamable HTTP: one POST per message, one session or none."""
+    """Streamable HTTP: one POST per message, one session or none.
+
+    What goes wrong with one request is told to whoever made it; the link ends where nobody's requests can go well.
+    """
 
     def __init__(
         self, name: str, url: str, client: httpx2.AsyncClient, *, listener: Listener, withheld: Withheld = NOTHING
@@ -107,6 +127,10 @@ class HttpLink(Link):
         self._tasks: set[asyncio.Task[None]] = set()
         self._posts: dict[Waiter, asyncio.Task[None]] = {}
         self._listening = False
+        self._hearing: asyncio.Task[None] | None = None
+        self._reopening = asyncio.Lock()
+        self._let_in = False
+        """Whether it has answered a request: then its credentials are good, and a refusal is about what was asked."""
 
     def send(self, data: bytes, waiter: Waiter | None = None) -> None:
         """Posts one message."""
@@ -151,31 +175,69 @@ class HttpLink(Link):
 
     async def _post(self, data: bytes, waiter: Waiter | None) -> None:
         try:
-            headers = self._headers(waiter.headers if waiter else None)
-            async with self._client.stream("POST", self._url, content=data, headers=headers) as response:
-                if waiter is None:
-                    await self._read_acknowledgement(response)
-                else:
-                    await self._read_answer(response, waiter)
+            try:
+                await self._send(data, waiter)
+            except _SessionEnded as ended:
+                await self._reopen(ended.session)
+                await self._send(data, waiter)
         except httpx2.HTTPError as error:
             if waiter is not None and waiter.listens:
                 self._unheard(error)
             else:
                 self._lost(error)
-        except SourceProtocolError as error:
+        except (_SessionEnded, SourceUnavailable) as error:
             self.fail(str(error))
+        except SourceProtocolError as error:
+            self._disappoint(waiter, RpcError(INTERNAL_ERROR, f"The answer of the server is not taken: {error}."))
         except RpcError as error:
-            if waiter is not None and not waiter.future.done():
-                waiter.future.set_exception(error)
+            self._disappoint(waiter, error)
         except Exception:
             # Whatever it was, nobody is left waiting for it.
             self.log_failure("a request failed")
+        self._disappoint(waiter, RpcError(INTERNAL_ERROR, "The server ended the stream without an answer."))
+
+    def _disappoint(self, waiter: Waiter | None, error: RpcError) -> None:
         if waiter is not None and not waiter.future.done():
-            waiter.future.set_exception(RpcError(INTERNAL_ERROR, "The server ended the stream without an answer."))
+            waiter.future.set_exception(error)
+
+    async def _send(self, data: bytes, waiter: Waiter | None) -> None:
+        headers = self._headers(waiter.headers if waiter else None)
+        async with self._client.stream("POST", self._url, content=data, headers=headers) as response:
+            if waiter is None:
+                await self._read_acknowledgement(response)
+            else:
+                await self._read_answer(response, waiter)
+
+    async def _reopen(self, ended: str) -> None:
+        """Opens a session in place of one that has ended, once for all who ask. Raises `SourceProtocolError`."""
+        async with self._reopening:
+            if self._session != ended:
+                return
+            if self._version is None:
+                # It speaks without a handshake: it gives another session by itself.
+                self._session = None
+                return
+            fresh = HttpLink(self.name, self._url, self._client, listener=self._listener, withheld=self.withheld)
+            fresh._listening = True  # the stream of its own messages is this link's
+            try:
+                await shake_hands(fresh, era="legacy")
+                await asyncio.gather(*fresh._tasks)
+            except SourceError as error:
+                self.fail(f"it ended the session, and opens no other: {error}")
+                raise SourceProtocolError(self.reason) from None
+            finally:
+                for task in tuple(fresh._tasks):
+                    task.cancel()
+            self._session, self._version = fresh._session, fresh._version
+        logger.info("%s: it ended the session; another one is open", self.name)
+        self._hear()
+        self._tell_missed()
+        self.renewed()
 
     async def _read_acknowledgement(self, response: httpx2.Response) -> None:
         if response.status_code >= 400:
-            self._refused(response, b"")
+            with suppress(_SessionEnded):  # what it was about has ended with the session
+                self._refused(response, b"")
 
     async def _read_answer(self, response: httpx2.Response, waiter: Waiter) -> None:
         kind = response.headers.get("content-type", "").partition(";")[0].strip()
@@ -185,20 +247,35 @@ class HttpLink(Link):
             await self._read_events(response, waiter)
             return
         body = await self._read_body(response)
+        self._enter(response)
+        if not self.receive(one_line(body), waiter):
+            raise SourceProtocolError("it answered with something that is no JSON-RPC")
+
+    def _enter(self, response: httpx2.Response) -> None:
+        """Takes note of what an answer says besides: that we are let in, and under which name."""
+        self._let_in = True
         session = response.headers.get("mcp-session-id")
         if session is not None and self._session is None:
             self._session = session
-        if not self.receive(one_line(body), waiter):
-            raise SourceProtocolError("it answered with something that is no JSON-RPC")
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         """Sends a notification; after the handshake an old server is also listened to."""
         super().notify(method, params)
         if method == "notifications/initialized" and not self._listening:
             self._listening = True
-            task = asyncio.get_running_loop().create_task(self._listen())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._hear()
+
+    def _hear(self) -> None:
+        if self._hearing is not None:
+            self._hearing.cancel()
+        task = self._hearing = asyncio.get_running_loop().create_task(self._listen())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _tell_missed(self) -> None:
+        """What it said while nobody listened is not said again."""
+        for method in _CHANGES:
+            self._listener(method, b"{}")
 
     async def _listen(self) -> None:
         """Keeps the stream of an old server's own messages open, where it has one; one that broke is opened again."""
@@ -210,16 +287,14 @@ class HttpLink(Link):
                 async with self._client.stream("GET", self._url, headers=headers) as response:
                     if response.status_code == 200:
                         if broke:
-                            # What it said meanwhile is not said again.
-                            for method in _CHANGES:
-                                self._listener(method, b"{}")
+                            self._tell_missed()
                         was_open, broke = True, False
                         await self._pump(response, None)
                     elif was_open and response.status_code >= 500:
                         broke = True
                     else:
                         return
-            except SourceProtocolError:
+            except SourceError:
                 return
             except httpx2.HTTPError as error:
                 broke = True
@@ -235,9 +310,7 @@ class HttpLink(Link):
             self._lost(error)
 
     async def _read_events(self, response: httpx2.Response, waiter: Waiter) -> None:
-        session = response.headers.get("mcp-session-id")
-        if session is not None and self._session is None:
-            self._session = session
+        self._enter(response)
         last, retry_ms = await self._pump(response, waiter)
         for _ in range(_RECONNECTS):
             if waiter.future.done() or last is None or self.closed.is_set():
@@ -277,17 +350,17 @@ class HttpLink(Link):
 
     def _refused(self, response: httpx2.Response, body: bytes) -> None:
         """What a bad status means: the end of the session, a matter of rights, or an error of this one request."""
-        status = response.status_code
-        if status in (401, 403):
+        status, error = response.status_code, _error_in(body)
+        if status == 401 or (status == 403 and not self._let_in):
             self.fail(f"it wants other credentials (HTTP {status})")
             raise SourceProtocolError(self.reason)
-        if status == 404 and self._session is not None:
-            self.fail("it ended the session")
-            raise SourceProtocolError(self.reason)
+        session = response.request.headers.get("mcp-session-id")
+        if status == 404 and session is not None and (error is None or error.code != METHOD_NOT_FOUND):
+            raise _SessionEnded(session)
         if 300 <= status < 400:
             self.fail(f"it redirects (HTTP {status}), which is not followed")
             raise SourceProtocolError(self.reason)
-        raise _error_in(body) or RpcError(INTERNAL_ERROR, f"The server answered with HTTP {status}.")
+        raise error or RpcError(INTERNAL_ERROR, f"The server answered with HTTP {status}.")
 
     def _lost(self, error: httpx2.HTTPError) -> None:
         self.fail(f"it cannot be reached: {type(error).__name__}: {self.withheld.cut(str(error), 200)}")
@@ -337,7 +410,7 @@ class SseLink(Link):
 
     def send(self, data: bytes, waiter: Waiter | None = None) -> None:
         """Posts one message to the endpoint."""
-        self._run(self._post(data.rstrip()))
+        self._run(self._post(data.rstrip(), waiter))
 
     async def close(self) -> None:
         """Ends the stream."""
@@ -347,13 +420,17 @@ class SseLink(Link):
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._client.aclose()
 
-    async def _post(self, data: bytes) -> None:
+    async def _post(self, data: bytes, waiter: Waiter | None) -> None:
         try:
             response = await self._client.post(
                 await self._endpoint, content=data, headers={"content-type": "application/json"}
             )
-            if response.status_code >= 300:
-                self.fail(f"it refused a message (HTTP {response.status_code})")
+            status = response.status_code
+            if status < 400 or status in (401, 404) or waiter is None:
+                if status >= 300:
+                    self.fail(f"it refused a message (HTTP {status})")
+            elif not waiter.future.done():
+                waiter.future.set_exception(RpcError(INTERNAL_ERROR, f"The server answered with HTTP {status}."))
         except httpx2.HTTPError as error:
             self._end(f"it cannot be reached: {type(error).__name__}")
 

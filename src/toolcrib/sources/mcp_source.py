@@ -131,6 +131,8 @@ class McpSource(McpCalls):
         self._missed = False
         """Whether changes may have gone unheard since it was asked first."""
         self._log_level: str | None = None
+        self._followed: set[str] = set()
+        """Resources that it was asked to tell about."""
         self._closing = False
 
     # What a crib asks of a source
@@ -203,18 +205,40 @@ class McpSource(McpCalls):
 
     def set_log_level(self, level: str) -> None:
         """Asks an old server for log messages from this level on, now and after every start."""
+        if level == self._log_level:
+            return
         self._log_level = level
-        for lane in self._lanes.values():
-            if lane.link is not None and lane.peer is not None and lane.is_up:
-                self._greet(lane.link, lane.peer)
+        for link, peer in self._old_ones():
+            self._ask_for_logs(link, peer, level)
+
+    async def follow(self, uri: str, exchange: Exchange | None) -> bytes:
+        """Asks it to tell when a resource changes, now and after every start. Raises as `relay` does."""
+        answer = b"{}" if uri in self._followed else await self.relay("resources/subscribe", {"uri": uri}, exchange)
+        self._followed.add(uri)
+        return answer
+
+    def unfollow(self, uri: str) -> None:
+        """Tells it that nobody wants to hear of a resource any more, if it can be told now."""
+        if uri in self._followed:
+            self._followed.discard(uri)
+            for link, _ in self._old_ones():
+                self._spawn(_say(link, "resources/unsubscribe", {"uri": uri}))
+
+    def _old_ones(self) -> list[tuple[Link, Peer]]:
+        """The connections on which it can be told something once for all."""
+        current = [lane.current for lane in self._lanes.values()]
+        return [(link, peer) for link, peer in filter(None, current) if peer.era == "legacy"]
 
     def _greet(self, link: Link, peer: Peer) -> None:
-        if self._log_level is not None and peer.era == "legacy" and peer.offers("logging"):
-            self._spawn(self._ask_for_logs(link, self._log_level))
+        """Tells a server that has just started what the one before knew."""
+        if self._log_level is not None:
+            self._ask_for_logs(link, peer, self._log_level)
+        for uri in self._followed if peer.era == "legacy" else ():
+            self._spawn(_say(link, "resources/subscribe", {"uri": uri}))
 
-    async def _ask_for_logs(self, link: Link, level: str) -> None:
-        with suppress(RpcError, SourceError):
-            await link.request("logging/setLevel", {"level": level})
+    def _ask_for_logs(self, link: Link, peer: Peer, level: str) -> None:
+        if peer.era == "legacy" and peer.offers("logging"):
+            self._spawn(_say(link, "logging/setLevel", {"level": level}))
 
     # Lanes
 
@@ -441,6 +465,12 @@ class McpSource(McpCalls):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+async def _say(link: Link, method: str, params: JsonObject) -> None:
+    """Asks for what is good to have, and can be lived without."""
+    with suppress(RpcError, SourceError):
+        await link.request(method, params)
 
 
 def _why_unread(link: Link, error: Exception) -> str:

@@ -15,7 +15,7 @@ import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.shared.auth import OAuthClientMetadata
 
-from toolcrib.errors import SourceProtocolError, SourceUnavailable
+from toolcrib.errors import SourceUnavailable
 from toolcrib.limits import SIGN_IN_BODY_MAX_BYTES, SIGN_IN_TRIES_MAX
 from toolcrib.sources.addresses import Neighbourhood
 from toolcrib.sources.oauth_browser import BrowserFlow
@@ -59,6 +59,7 @@ class SignIn(httpx2.Auth):
         """Sends the request with a token; renews it or has somebody sign in where the server wants that.
 
         A token that somebody else renewed meanwhile can have ended, too, before it is sent: then it is looked at again.
+        Raises `SourceUnavailable` where there is no sign-in: then no request can go well.
         """
         await self._load()
         refused, wants_more = "", False
@@ -91,7 +92,8 @@ class SignIn(httpx2.Auth):
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """What the SDK sends for a better token; with the request itself last if it could not be had before."""
         context = self._provider.context
-        if refused and not wants_more and context.can_refresh_token():
+        # None are left after a renewal that failed; the SDK then takes those of the file, which were refused.
+        if not wants_more and (context.current_tokens is None or (refused and context.can_refresh_token())):
             context.token_expiry_time = _PAST
         flow = self._provider.async_auth_flow(request)
         try:
@@ -101,10 +103,8 @@ class SignIn(httpx2.Auth):
                 outgoing = await flow.asend(response)
         except StopAsyncIteration:
             return
-        except SourceUnavailable as error:
-            raise SourceProtocolError(str(error)) from None
         except OAuthFlowError as error:
-            raise SourceProtocolError(f"its sign-in failed: {_one_line(error)}") from None
+            raise SourceUnavailable(f"its sign-in failed: {_one_line(error)}") from None
         finally:
             await flow.aclose()
 
@@ -121,10 +121,10 @@ class SignIn(httpx2.Auth):
 
     async def look_at_response(self, response: httpx2.Response) -> None:
         """Bounds what the SDK reads whole."""
-        if response.request.url == httpx2.URL(self._url) and response.status_code not in (401, 403):
+        if response.request.url == httpx2.URL(self._url) and response.status_code != 401:
             return
         if response.headers.get("content-encoding", "identity") not in ("", "identity"):
-            raise SourceProtocolError("its sign-in sent a compressed response, which was not asked for")
+            raise SourceUnavailable("its sign-in sent a compressed response, which was not asked for")
         response.stream = _Bounded(cast("httpx2.AsyncByteStream", response.stream))
 
     def _good_token(self) -> str | None:
@@ -171,7 +171,7 @@ class _Bounded(httpx2.AsyncByteStream):
         async for chunk in self._inner:
             size += len(chunk)
             if size > SIGN_IN_BODY_MAX_BYTES:
-                raise SourceProtocolError(f"its sign-in sent more than {SIGN_IN_BODY_MAX_BYTES} bytes")
+                raise SourceUnavailable(f"its sign-in sent more than {SIGN_IN_BODY_MAX_BYTES} bytes")
             yield chunk
 
     async def aclose(self) -> None:

@@ -4,18 +4,24 @@ Types come from the hints, words from the docstring. A function without hints ca
 which is how functions of the standard library become tools.
 """
 
-import enum
 import inspect
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
 from typing import Annotated, Any, cast, get_origin, get_type_hints
 
 import msgspec
+import orjson
 
 from toolcrib.definitions import JsonObject
 from toolcrib.errors import DefinitionError, InvalidArguments
 from toolcrib.execution.dispatch import CallContext
+from toolcrib.limits import REFUSAL_SCHEMA_MAX_CHARS
+
+logger = logging.getLogger("toolcrib")
 
 _SECTION = re.compile(
     r"^(Args|Arguments|Parameters|Returns?|Raises|Yields|Examples?|Notes?|See Also|Warnings?)\s*:?\s*$"
@@ -25,10 +31,6 @@ _SPHINX = re.compile(r"^\s*:param\s+(?:[^:]*\s)?(\w+)\s*:\s*(.+)$")
 _NUMPY = re.compile(r"^(\w+)\s*:\s*\S.*$")
 
 AnyCallable = Callable[..., Any]
-
-
-class _Missing(enum.Enum):
-    MISSING = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,26 +45,41 @@ class FunctionShape:
     context: str | None
     """The parameter that takes the call's context, if the function has one."""
 
+    def read(self, arguments: JsonObject) -> msgspec.Struct:
+        """The arguments as what the hints ask for. Raises `InvalidArguments`."""
+        try:
+            return msgspec.convert(arguments, self.arguments, strict=True)
+        except msgspec.ValidationError as error:
+            small = len(orjson.dumps(self.schema)) <= REFUSAL_SCHEMA_MAX_CHARS
+            extra: JsonObject = {"parameters": self.schema} if small else {}
+            raise InvalidArguments(f"The arguments do not fit: {error}.", extra=extra) from None
+
     def bind(self, arguments: JsonObject, context: CallContext) -> tuple[list[Any], dict[str, Any]]:
         """Positional and keyword arguments for the function. Raises `InvalidArguments`."""
-        try:
-            values = msgspec.convert(arguments, self.arguments, strict=True)
-        except msgspec.ValidationError as error:
-            raise InvalidArguments(f"The arguments do not fit: {error}.", extra={"parameters": self.schema}) from None
+        values = self.read(arguments)
+        given: list[tuple[inspect.Parameter, Any]] = []
+        through = 0
+        """So many parameters have to be handed over by their place."""
+        for parameter in self.parameters:
+            value = context if parameter.name == self.context else getattr(values, parameter.name)
+            given.append((parameter, value))
+            if value is not msgspec.UNSET and (
+                parameter.kind is parameter.POSITIONAL_ONLY or (parameter.kind is parameter.VAR_POSITIONAL and value)
+            ):
+                through = len(given)
         positional: list[Any] = []
         named: dict[str, Any] = {}
-        for parameter in self.parameters:
-            value = context if parameter.name == self.context else getattr(values, parameter.name, _Missing.MISSING)
-            if value is _Missing.MISSING or value is msgspec.UNSET:
-                continue
+        for place, (parameter, value) in enumerate(given):
             if parameter.kind is parameter.VAR_POSITIONAL:
-                positional.extend(cast("list[Any]", value))
-            elif parameter.kind is parameter.KEYWORD_ONLY:
-                named[parameter.name] = value
-            elif len(positional) == _position(self.parameters, parameter):
-                positional.append(value)
-            else:
-                named[parameter.name] = value
+                positional.extend(cast("list[Any]", value) if value is not msgspec.UNSET else ())
+            elif place < through:
+                # What was left out has its default there, or what follows would take its place.
+                positional.append(parameter.default if value is msgspec.UNSET else value)
+            elif value is not msgspec.UNSET:
+                if parameter.kind is not parameter.KEYWORD_ONLY and len(positional) == place:
+                    positional.append(value)
+                else:
+                    named[parameter.name] = value
         return positional, named
 
 
@@ -139,11 +156,24 @@ def parameter_words(docstring: str) -> dict[str, str]:
 
 
 def _hints(function: AnyCallable) -> dict[str, Any]:
-    try:
-        return get_type_hints(function, include_extras=True)
-    except Exception:  # one hint names what is not importable, often the returned type: the others still count
-        written = cast("dict[str, Any]", getattr(function, "__annotations__", {}))
-        return {name: hint for name, hint in written.items() if not isinstance(hint, str)}
+    """The hints of the parameters; one that names what cannot be found costs only itself."""
+    while isinstance(function, partial):
+        function = function.func
+    if not inspect.isroutine(function):
+        function = getattr(function, "__call__", function)  # noqa: B004 - its hints, not whether it can be called
+    written = cast("dict[str, Any]", getattr(function, "__annotations__", None) or {})
+    inner = inspect.unwrap(function)
+    home = getattr(inner, "__globals__", {})
+    found: dict[str, Any] = {}
+    for name, hint in written.items():
+        if name == "return":
+            continue
+        try:
+            alone = SimpleNamespace(__annotations__={name: hint})
+            found |= get_type_hints(alone, globalns=home, include_extras=True)
+        except Exception as error:  # whatever a hint written as text does when it is read
+            logger.debug("the hint of `%s` cannot be read: %r", name, error)
+    return found
 
 
 def _type_of_default(parameter: inspect.Parameter) -> Any:  # noqa: ANN401
@@ -185,7 +215,3 @@ def _structure(fields: list[tuple[str, Any, Any]]) -> tuple[type[msgspec.Struct]
 
 def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
-
-
-def _position(parameters: tuple[inspect.Parameter, ...], wanted: inspect.Parameter) -> int:
-    return next(index for index, parameter in enumerate(parameters) if parameter.name == wanted.name)

@@ -167,8 +167,10 @@ class Lane:
         self.reason, self._retry_at = None, 0.0
         self.turned_at = self._clock()
         self.spoken = self.peer.era
-        self._greet(self.link, self.peer)
-        return self.link, self.peer
+        link, peer = self.link, self.peer
+        link.renewed = lambda: self._greet(link, peer)
+        link.renewed()
+        return link, peer
 
     def _why_not(self, error: Exception) -> str:
         """Why a start failed."""

@@ -1,15 +1,17 @@
 // Live activity: one row for a call, with its stages; shapes of arguments, never values.
 
-import { watch } from "./api.js";
+import { partOf, watch } from "./api.js";
 import { choice, count, el, line, milliseconds, plural } from "./dom.js";
 
 const ROWS = 300;
 const AGAIN_MS = 2000;
 const NAMES = { search: "tool_search", describe: "tool_describe", assemble: "tools listed", decide: "approval decided" };
-const MARKS = { ok: "✓", refused: "⊘", failed: "✗", info: "·" };
+const MARKS = { ok: "✓", refused: "⊘", failed: "✗", info: "·", running: "…" };
+const WORDS = { running: "under way" };
 
 export function show(main, { signal, tell }) {
   const calls = new Map();
+  let opened = new Set();
   let missed = 0;
   let paused = false;
 
@@ -17,7 +19,7 @@ export function show(main, { signal, tell }) {
   const [serverLabel, server] = choice("Server", [["", "all"]], filter);
   const [outcomeLabel, outcome] = choice(
     "Outcome",
-    [["", "all"], ["ok", "ok"], ["refused", "refused"], ["failed", "failed"], ["info", "other events"]],
+    [["", "all"], ["ok", "ok"], ["refused", "refused"], ["failed", "failed"], ["running", "under way"], ["info", "other events"]],
     filter,
   );
   const pause = el("button", { type: "button", class: "quiet", "aria-pressed": "false", on: { click: toggle } }, "Pause");
@@ -47,11 +49,13 @@ export function show(main, { signal, tell }) {
       if (event[name] !== undefined) call[name] = event[name];
     }
     call.stage = event.stage;
-    if (event.stage === "done" || call.stages.length === 0 || event.outcome !== "ok") {
+    const stage = event.tool && event.call_id && event.stage !== "done";
+    if (!stage || event.outcome !== "ok") {
       call.outcome = event.outcome ?? "ok";
       call.ms = event.duration_ms;
-    }
-    if (event.tool && event.stage !== "done") call.stages.push([event.stage, event.duration_ms ?? 0, event.outcome]);
+      call.done = true;
+    } else if (!call.done) call.outcome = "running";
+    if (stage) call.stages.push([event.stage, event.duration_ms ?? 0, event.outcome]);
     call.changed = true;
   }
 
@@ -68,14 +72,17 @@ export function show(main, { signal, tell }) {
 
   function draw() {
     if (paused) return trim();
-    for (const call of calls.values()) {
+    for (const [key, call] of calls) {
       if (!call.changed) continue;
       call.changed = false;
       const row = rowOf(call);
       if (call.row) {
         row.open = call.row.open;
         call.row.replaceWith(row);
-      } else list.prepend(row);
+      } else {
+        row.open = opened.delete(key);
+        list.prepend(row);
+      }
       call.row = row;
       if (call.toolset && ![...server.options].some((option) => option.value === call.toolset)) {
         server.append(el("option", { value: call.toolset }, call.toolset));
@@ -92,9 +99,8 @@ export function show(main, { signal, tell }) {
     let tokens = 0;
     for (const call of calls.values()) {
       if (!call.row) continue;
-      const name = call.tool ?? NAMES[call.stage] ?? call.stage;
       const fits =
-        name.toLowerCase().includes(words) &&
+        `${nameOf(call)} ${call.tool ?? ""}`.toLowerCase().includes(words) &&
         (!server.value || call.toolset === server.value) &&
         (!outcome.value || call.outcome === outcome.value);
       call.row.hidden = !fits;
@@ -113,9 +119,14 @@ export function show(main, { signal, tell }) {
   async function follow() {
     let failed = false;
     while (!signal.aborted) {
+      // A page that nobody looks at holds no connection: a browser has six for all its pages.
+      const looked = partOf(signal);
+      const look = () => document.hidden && looked.abort();
+      document.addEventListener("visibilitychange", look, { signal: looked.signal });
+      look();
       try {
         let first = true;
-        for await (const message of watch(signal)) {
+        for await (const message of watch(looked.signal)) {
           // A stream begins with the last calls: those that are here are the same ones.
           if (first) forget();
           first = false;
@@ -128,15 +139,29 @@ export function show(main, { signal, tell }) {
         }
       } catch (error) {
         if (signal.aborted || error.status === 401) return;
-        failed = true;
-        tell(error.message, "bad");
+        if (!looked.signal.aborted) {
+          failed = true;
+          tell(error.message, "bad");
+        }
       }
-      do await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
-      while (paused && !signal.aborted);
+      looked.abort();
+      if (document.hidden && !signal.aborted) await seen();
+      else await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      while (paused && !signal.aborted) await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
     }
   }
 
+  /** Waits until somebody looks at the page again. */
+  function seen() {
+    const waiting = partOf(signal);
+    return new Promise((resolve) => {
+      waiting.signal.addEventListener("abort", resolve);
+      document.addEventListener("visibilitychange", () => document.hidden || waiting.abort(), { signal: waiting.signal });
+    });
+  }
+
   function forget() {
+    opened = new Set([...calls].filter(([, call]) => call.row?.open).map(([key]) => key));
     calls.clear();
     list.replaceChildren();
     missed = 0;
@@ -145,15 +170,18 @@ export function show(main, { signal, tell }) {
   follow();
 }
 
+const nameOf = (call) => (call.stage === "decide" ? NAMES.decide : (call.tool ?? NAMES[call.stage] ?? call.stage));
+
 function rowOf(call) {
-  const name = call.tool ?? NAMES[call.stage] ?? call.stage;
+  const name = nameOf(call);
+  const outcome = WORDS[call.outcome] ?? call.outcome;
   const tokens = call.tokens === undefined ? "" : plural(call.tokens, "token");
   return el(
     "details", { class: `row ${call.outcome}` },
     el(
       "summary", {},
       el("time", { class: "muted" }, new Date(call.at * 1000).toLocaleTimeString("en-GB")),
-      el("span", { class: `mark ${call.outcome}`, title: call.outcome, role: "img", "aria-label": call.outcome }, MARKS[call.outcome] ?? "·"),
+      el("span", { class: `mark ${call.outcome}`, title: outcome, role: "img", "aria-label": outcome }, MARKS[call.outcome] ?? "·"),
       el("span", { class: "name" }, name, found(call)),
       el("span", { class: "who muted" }, call.principal ?? ""),
       el("span", { class: "number" }, milliseconds(call.ms)),
@@ -164,13 +192,22 @@ function rowOf(call) {
 }
 
 function found(call) {
+  if (call.stage === "decide") return el("span", { class: "muted" }, ` → ${call.tool}: ${call.reason}`);
   const names = call.detail?.found ?? call.detail?.described;
   if (!Array.isArray(names)) return null;
   return el("span", { class: "muted" }, ` → ${names.slice(0, 3).join(", ") || "nothing"}${names.length > 3 ? " …" : ""}`);
 }
 
 function facts(call) {
-  const pairs = [["outcome", call.code ? `${call.outcome}, ${call.code}` : call.outcome], ["reason", call.reason], ["toolset", call.toolset], ["route", call.route]];
+  const outcome = WORDS[call.outcome] ?? call.outcome;
+  const pairs = [
+    ["outcome", call.code ? `${outcome}, ${call.code}` : call.outcome === "info" ? "" : outcome],
+    ["reason", call.reason],
+    ["caller", call.principal],
+    ["toolset", call.toolset],
+    ["route", call.route],
+    ["tokens", call.tokens === undefined ? "" : count(call.tokens)],
+  ];
   const notice = call.detail?.notice;
   if (notice) pairs.push(["notice", notice]);
   const told = pairs.filter(([, value]) => value);

@@ -13,6 +13,19 @@ export class Failure extends Error {
 const token = () => localStorage.getItem(KEEP) ?? "";
 export const isSignedIn = () => token() !== "";
 
+// Signing in or out in one tab is so in all of them.
+addEventListener("storage", (event) => {
+  if (event.key === KEEP || event.key === null) dispatchEvent(new CustomEvent(isSignedIn() ? "signed-in" : "signed-out"));
+});
+
+/** A controller of a part of what the signal ends. */
+export function partOf(signal) {
+  const part = new AbortController();
+  if (signal.aborted) part.abort();
+  signal.addEventListener("abort", () => part.abort(), { signal: part.signal });
+  return part;
+}
+
 export async function signIn(secret) {
   const signed = await ask("sign-in", { secret });
   localStorage.setItem(KEEP, signed.token);

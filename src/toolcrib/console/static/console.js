@@ -18,9 +18,12 @@ const CODE = /^[\w-]{43}$/;
 
 let leaving = null;
 let figures = null;
+let lost = false;
 
 /** Tells the person something, or takes the last word back. */
 function tell(words, kind = "") {
+  // Said once: who listens to the page hears every change.
+  if (words && !notice.hidden && notice.textContent === words) return;
   notice.hidden = !words;
   notice.className = kind;
   notice.textContent = words ?? "";
@@ -58,14 +61,26 @@ async function refresh() {
   if (!isSignedIn() || document.hidden) return;
   try {
     figures = await ask("overview");
-  } catch {
+  } catch (error) {
+    // What the page showed is not known to be so any more.
+    if (isSignedIn() && error.status === 0) lose(error.message);
     return;
   }
+  if (lost) tell();
+  lost = false;
   const { servers, tools, in_flight, waiting, down } = figures;
   document.getElementById("figures").textContent =
     `${plural(tools, "tool")} · ${plural(servers, "server")}${in_flight ? ` · ${count(in_flight)} under way` : ""}`;
   mark("waiting", waiting, "wait");
   mark("down", down, "down");
+}
+
+function lose(words) {
+  lost = true;
+  document.getElementById("figures").textContent = "";
+  mark("waiting", 0);
+  mark("down", 0);
+  tell(words, "bad");
 }
 
 function mark(id, number, words) {
@@ -77,6 +92,7 @@ function mark(id, number, words) {
 
 function showSignIn() {
   leave();
+  tell();
   nav.hidden = out.hidden = true;
   document.getElementById("figures").textContent = "";
   document.title = "Sign in · Toolcrib console";
@@ -115,6 +131,7 @@ async function enter(secret) {
 async function begin() {
   addEventListener("hashchange", open);
   addEventListener("signed-out", showSignIn);
+  addEventListener("signed-in", () => nav.hidden && refresh().then(open));
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault();
     main.focus();

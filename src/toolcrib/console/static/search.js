@@ -1,6 +1,6 @@
 // The search playground: what a model would find, why, and what it would read.
 
-import { ask } from "./api.js";
+import { ask, partOf } from "./api.js";
 import { choice, count, el, line, milliseconds, plural } from "./dom.js";
 
 const kept = { query: "", profile: "default", limit: "5" };
@@ -13,15 +13,19 @@ export function show(main, { signal, tell, overview }) {
   const results = el("div", { role: "region", "aria-label": "Hits", "aria-live": "polite" });
   profile.value = kept.profile;
   limit.value = kept.limit;
+  let asking = null;
   const submit = async (event) => {
     event?.preventDefault();
+    // An earlier question that takes longer must not answer for this one.
+    asking?.abort();
+    const mine = (asking = partOf(signal));
     Object.assign(kept, { query: query.value, profile: profile.value, limit: limit.value });
     try {
-      const found = await ask("search", { query: query.value, profile: profile.value, limit: Number(limit.value) }, signal);
+      const found = await ask("search", { query: query.value, profile: profile.value, limit: Number(limit.value) }, mine.signal);
       tell();
       results.replaceChildren(...answer(found));
     } catch (error) {
-      if (!signal.aborted) tell(error.message, "bad");
+      if (!mine.signal.aborted) tell(error.message, "bad");
     }
   };
   main.append(
@@ -44,6 +48,7 @@ function answer(found) {
         `${milliseconds(found.ms)} · the answer costs ${plural(found.tokens, "token")} · confidence ${found.confidence.toFixed(2)}`,
     ),
   ];
+  if (found.read_as) parts.push(el("p", { class: "muted" }, `Read as: ${found.read_as}`));
   if (found.abstained) {
     const near = found.nearest.length ? ` Nearest, without fitting: ${found.nearest.join(", ")}.` : "";
     parts.push(el("p", { class: "card note" }, `Nothing fits, and the answer says so.${near}`));

@@ -1,6 +1,6 @@
 // The token picture: what the tools cost on every turn, by server, and what is saved.
 
-import { ask } from "./api.js";
+import { ask, partOf } from "./api.js";
 import { choice, count, el, line, plural } from "./dom.js";
 
 const WINDOWS = [32000, 128000, 200000, 1000000];
@@ -12,14 +12,18 @@ export function show(main, { signal, tell }) {
   context.value = kept;
   main.append(el("h1", {}, "Tokens"), el("div", { class: "tools" }, label), picture);
 
+  let asking = null;
+
   async function draw() {
     kept = context.value;
+    asking?.abort();
+    const mine = (asking = partOf(signal));
     try {
-      const report = await ask("tokens", { context: Number(kept) }, signal);
+      const report = await ask("tokens", { context: Number(kept) }, mine.signal);
       tell();
       picture.replaceChildren(...shown(report));
     } catch (error) {
-      if (!signal.aborted) tell(error.message, "bad");
+      if (!mine.signal.aborted) tell(error.message, "bad");
     }
   }
 

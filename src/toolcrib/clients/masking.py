@@ -1,0 +1,81 @@
+"""Shows lines of a client's file without what may be a secret.
+
+A secret stands in a file as the format writes it: escaped, folded over lines, quoted twice. So nothing is searched for
+and hidden; instead a value is shown only if it is known to be none, such as a command, and everything else is `***`.
+Keys and the marks of the format stay.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+
+from toolcrib.clients.base import ClientServer
+from toolcrib.clients.secrets import argument_secrets, hide
+
+_HIDDEN = "***"
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\']|\'\')*\'')
+_SECTION = re.compile(r"\s*\[\[?mcp_servers[^\[\]]*\]\]?\s*")
+_PLAIN = re.compile(r"[^\s,{}\[\]](?:[^,{}\[\]]*[^\s,{}\[\]])?")
+_PAIR = re.compile(r"(-\s+)?(?:([\w.$@/-]+)\s*([:=])(?:\s+|$))?(.*)", re.DOTALL)
+_HARMLESS = re.compile(
+    r"[-+]?[\d._]{1,7}|true|false|null|yes|no|on|off|stdio|https?|sse|streamable-http|[|>&*-]+|", re.I
+)
+_KEY = re.compile(r"\s*[:=]")
+
+
+def open_texts(servers: Iterable[ClientServer]) -> Mapping[str, str]:
+    """What may be shown of servers, and how: commands, arguments and addresses, without what looks like a secret."""
+    shown: dict[str, str] = {}
+    for server in servers:
+        texts = [text for text in (server.command, *server.args, server.url, server.cwd) if text]
+        hidden = frozenset(argument_secrets((*server.args, server.url or "")))
+        shown |= {text: hide(text, hidden) for text in texts}
+    return shown
+
+
+def masked(line: str, shown: Mapping[str, str]) -> str:
+    """A line of JSON, TOML or YAML, with every value that is not `shown` as `***`."""
+    if '"""' in line or "'''" in line:
+        key, _, _ = line.partition("=")
+        return f"{key}= {_HIDDEN}" if "=" in line else _HIDDEN
+    if _SECTION.fullmatch(line):
+        return line
+    made: list[str] = []
+    at = 0
+    for quoted in _QUOTED.finditer(line):
+        made.append(_plainly(line[at : quoted.start()], shown))
+        made.append(quoted[0] if _KEY.match(line, quoted.end()) else _value(quoted[0], shown))
+        at = quoted.end()
+    made.append(_plainly(line[at:], shown))
+    return "".join(made)
+
+
+def _value(quoted: str, shown: Mapping[str, str]) -> str:
+    text = quoted[1:-1].replace("''", "'") if quoted[0] == "'" else _decoded(quoted)
+    known = shown.get(text)
+    if known is not None:
+        return quoted if known == text else f"{quoted[0]}{known}{quoted[0]}"
+    return quoted if not text or _HARMLESS.fullmatch(text) else f"{quoted[0]}{_HIDDEN}{quoted[0]}"
+
+
+def _decoded(quoted: str) -> str:
+    try:
+        return str(json.loads(quoted))
+    except ValueError:
+        return quoted[1:-1]
+
+
+def _plainly(text: str, shown: Mapping[str, str]) -> str:
+    """What stands between quotes: marks and keys as they are, values only if they may be shown."""
+
+    def said(found: re.Match[str]) -> str:
+        pair = _PAIR.fullmatch(found[0])
+        if pair is None:
+            return _HIDDEN
+        value: str = pair[4]
+        before = found[0][: len(found[0]) - len(value)]
+        if found[0].strip() in {":", "="} or _HARMLESS.fullmatch(value) or value.rstrip().endswith((":", "=")):
+            return found[0]
+        return before + shown.get(value, _HIDDEN)
+
+    return _PLAIN.sub(said, text)

@@ -1,0 +1,67 @@
+"""YAML as Toolcrib reads it: what occurs twice, contains itself or is nested without end is refused, not guessed.
+
+The library keeps the last of two equal keys without a word, so that a second `approvals:` further down would undo the
+rules of the first.
+"""
+
+from typing import cast
+
+import yaml
+
+from toolcrib.jsonc import TextError
+from toolcrib.limits import CLIENT_FILE_MAX_DEPTH
+
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+def read_yaml(text: str, *, twice: bool = False) -> object:
+    """The data of a text; nothing for an empty one. Raises `TextError`.
+
+    With `twice` a key may occur twice, as in a file that belongs to another program.
+    """
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _check(node, {}, depth=0, twice=twice)
+        return cast("object", loader.construct_document(node))  # pyright: ignore[reportUnknownMemberType]
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or "it cannot be read"
+        raise TextError(str(problem), mark.index if mark else 0) from None
+    except RecursionError:
+        raise TextError("it is nested too deeply", 0) from None
+    except TextError:
+        raise
+    except ValueError as error:  # a date such as 2026-02-31
+        raise TextError(str(error), 0) from None
+
+
+def _check(node: yaml.Node, seen: dict[int, bool], *, depth: int, twice: bool) -> None:
+    """Refuses keys that occur twice, and a part that contains itself.
+
+    Every part is looked at once; `seen` says whether that is done.
+    """
+    start = node.start_mark.index
+    if depth > CLIENT_FILE_MAX_DEPTH:
+        raise TextError("it is nested too deeply", start)
+    if id(node) in seen:
+        if not seen[id(node)]:
+            raise TextError("a part contains itself", start)
+        return
+    seen[id(node)] = False
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _check(item, seen, depth=depth + 1, twice=twice)
+    elif isinstance(node, yaml.MappingNode):
+        keys: set[tuple[str, str]] = set()
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE and not twice:
+                named = (key.tag, key.value)
+                if named in keys:
+                    raise TextError(f"the key `{key.value}` occurs twice", key.start_mark.index)
+                keys.add(named)
+            _check(key, seen, depth=depth + 1, twice=twice)
+            _check(value, seen, depth=depth + 1, twice=twice)
+    seen[id(node)] = True
