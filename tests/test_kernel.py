@@ -43,6 +43,7 @@ from toolcrib.retrieval import (
     text,
 )
 from toolcrib.retrieval.analysis import default_weights
+from toolcrib.retrieval.attention import Norm, Text, look_plainly
 from toolcrib.retrieval.base import PlainDocument
 from toolcrib.sources.base import build_toolset
 
@@ -1383,6 +1384,36 @@ def test_products_with_a_matrix_are_the_same_bits_in_every_way(way: str, rows: i
         states = DIVERSE.standard_normal((pieces, rows)).astype(np.float32) ** 3
         states[pieces // 2] *= np.float32(10.0 ** DIVERSE.integers(-44, 30))
         assert held(states).tobytes() == plain(states).tobytes()
+        assert held(states, bent=True).tobytes() == plain(states, bent=True).tobytes()
+
+
+@compiled
+@pytest.mark.skipif(not WAYS, reason="this processor has no way to do this")
+@pytest.mark.parametrize("pieces", [0, 1, 2, 3, 4, 5, 15, 16, 17, 48, 63, 64, 65, 96, 130, 256])
+def test_what_pieces_see_of_each_other_is_the_same_bits(pieces: int) -> None:
+    assert kernel is not None
+    for power in (-30, -3, 0, 1):
+        mixed = DIVERSE.standard_normal((pieces, 1152)).astype(np.float32) ** 3 * np.float32(10.0**power)
+        across = DIVERSE.standard_normal(12).astype(np.float32) * np.float32(5)
+        for read in (Text(), *(Text(here=here, across=across) for here in {0, pieces // 3, pieces})):
+            found, wanted = (np.full((pieces, 384), np.nan, dtype=np.float32) for _ in range(2))
+            kernel.looked(mixed, read.here, read.across, found)
+            look_plainly(mixed, read, wanted)
+            assert found.tobytes() == wanted.tobytes()
+
+
+@compiled
+@pytest.mark.skipif(not WAYS, reason="this processor has no way to do this")
+@pytest.mark.parametrize("pieces", [0, 1, 2, 7, 130])
+def test_norms_are_the_same_bits(pieces: int) -> None:
+    weight, shift = (DIVERSE.standard_normal(384).astype(np.float32) for _ in range(2))
+    norm = Norm(weight=weight, shift=shift)
+    for power in (-30, -3, 0, 9):
+        states, beside = (
+            DIVERSE.standard_normal((pieces, 384)).astype(np.float32) * np.float32(10.0**power) for _ in range(2)
+        )
+        assert norm(states).tobytes() == norm.plainly(states).tobytes()
+        assert norm(states, beside).tobytes() == norm.plainly(states, beside).tobytes()
 
 
 @compiled
@@ -1427,14 +1458,15 @@ def test_matrices_and_vectors_that_do_not_belong_together_are_refused() -> None:
         with pytest.raises((ValueError, TypeError, OverflowError)):
             kernel.matrix(*wrong)
     states, out = np.ones((2, 64), np.float32), np.empty((2, 3), np.float32)
-    kernel.multiplied(good, states, out)
-    kernel.multiplied(good, states[:0], out[:0])
+    kernel.multiplied(good, states, False, out)
+    kernel.multiplied(good, states[:0], True, out[:0])
     still = out.copy()
     still.setflags(write=False)
     for wrong in (
-        (good, states[:1], out), (good, states[:, :63].copy(), out), (good, states, out[:, :2].copy()), (good, states, still), (good, states),
-        (good, states.astype(np.float64), out), (good, states, out.astype(np.float64)), (None, states, out), (good, states[:, ::2], out),
-        (good, shifted(states.ravel()), out), (good, states, np.empty((2, 4), np.float32)),
+        (good, states[:1], False, out), (good, states[:, :63].copy(), False, out), (good, states, False, out[:, :2].copy()),
+        (good, states, False, still), (good, states), (good, states, False), (good, states, states, out), (good, states, False, np.empty((2, 4), np.float32)),
+        (good, states.astype(np.float64), False, out), (good, states, False, out.astype(np.float64)), (None, states, False, out),
+        (good, states[:, ::2], False, out), (good, shifted(states.ravel()), False, out),
     ):  # fmt: skip
         with pytest.raises((ValueError, TypeError, BufferError)):
             kernel.multiplied(*wrong)
@@ -1454,8 +1486,33 @@ def test_matrices_and_vectors_that_do_not_belong_together_are_refused() -> None:
             kernel.near(*wrong)
 
 
+@compiled
+@pytest.mark.skipif(not WAYS, reason="this processor has no way to do this")
+def test_states_that_do_not_belong_together_are_refused() -> None:
+    assert kernel is not None
+    mixed, states, one = (np.ones(shape, np.float32) for shape in ((5, 1152), (5, 384), (384,)))
+    still, out, heads = states.copy(), np.empty((5, 384), np.float32), np.ones(12, np.float32)
+    still.setflags(write=False)
+    kernel.looked(mixed, 2, heads, out)
+    for wrong in (
+        (mixed[:4], 2, heads, out), (mixed, 6, heads, out), (mixed, -1, heads, out), (mixed, 2, heads[:11].copy(), out), (mixed, 2, heads, still),
+        (mixed, 2, heads, out[:4]), (mixed.astype(np.float64), 2, heads, out), (mixed, 2, heads), (mixed, None, heads, out), (mixed, 2, 7, out),
+        (np.ones((257, 1152), np.float32), 2, None, np.empty((257, 384), np.float32)), (mixed[:, ::3], 2, None, out), (shifted(mixed.ravel()), 2, None, out),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, TypeError, BufferError, OverflowError)):
+            kernel.looked(*wrong)
+    kernel.normed(states, None, one, one, out)
+    for wrong in (
+        (states, states[:4], one, one, out), (states, None, one[:383].copy(), one, out), (states, None, one, one[:383].copy(), out), (states, None, one, one, still),
+        (states, None, one, one, out[:4]), (states[:, :383].copy(), None, one, one, out), (states, None, one, one), (states, "no", one, one, out),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, TypeError, BufferError)):
+            kernel.normed(*wrong)
+
+
 MADE_UP_CATALOG = """
 import json, random
+from toolcrib.retrieval.attention import Norm, Text, look_plainly
 from toolcrib.retrieval.base import PlainDocument
 from toolcrib.retrieval.hybrid import HybridRetriever
 draw = random.Random(5)
@@ -1550,12 +1607,16 @@ def test_searching_leaks_nothing() -> None:
             kernel.add_merged(segment, array, kernel.merge(segment, ((0, 1.0),), ((0, 0.5),)))
             for way in kernel.ways():
                 held_matrix = kernel.matrix(way, 32, np.ones((64, 3), np.int8), array[:3], array[:3])
-                kernel.multiplied(held_matrix, np.ones((2, 64), np.float32), np.empty((2, 3), np.float32))
+                kernel.multiplied(held_matrix, np.ones((2, 64), np.float32), True, np.empty((2, 3), np.float32))
+                kernel.looked(np.ones((3, 1152), np.float32), 1, array[:12], np.empty((3, 384), np.float32))
+                kernel.normed(
+                    np.ones((3, 384), np.float32), None, *np.ones((2, 384), np.float32), np.empty((3, 384), np.float32)
+                )
                 kernel.near(way, np.ones(32, np.float32), np.ones((50, 32), np.int8), array, np.empty(50, np.float32))
                 with suppress(ValueError):
                     kernel.matrix(way, 32, np.ones((63, 3), np.int8), array[:3], array[:3])
                 with suppress(ValueError):
-                    kernel.multiplied(held_matrix, array, array)
+                    kernel.multiplied(held_matrix, array, False, array)
                 with suppress(ValueError):
                     kernel.near(way, array, np.ones(9, np.int8), array, array)
         segment = watched = given = held_matrix = None
@@ -1647,10 +1708,12 @@ calls = [
 if kernel.ways():
     way, square, line = kernel.ways()[0], np.ones((32, 32), np.int8), np.ones(32, np.float32)
     states, product = np.ones((40, 32), np.float32), np.empty((40, 32), np.float32)
+    mixed, seen = np.ones((3, 1152), np.float32), np.empty((3, 384), np.float32)
     held = kernel.matrix(way, 32, square, line, line)
     calls += [
         lambda: kernel.matrix(way, 32, square, line, line),
-        lambda: kernel.multiplied(held, states, product),
+        lambda: kernel.multiplied(held, states, True, product),
+        lambda: kernel.looked(mixed, 1, None, seen),
     ]
 
 def tried(call, at):
@@ -1682,7 +1745,7 @@ print("all", len(calls))
 def test_memory_that_runs_out_anywhere_is_an_error_that_leaks_nothing() -> None:
     if not hasattr(pytest.importorskip("_testcapi"), "set_nomemory"):
         pytest.skip("this Python cannot pretend that its memory runs out")
-    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == f"all {26 if WAYS else 24}"
+    assert in_fresh_process(WITHOUT_MEMORY, PYTHONMALLOC="pymalloc", PYTHONDEVMODE="") == f"all {27 if WAYS else 24}"
 
 
 def test_a_kernel_of_other_sources_is_not_used() -> None:

@@ -329,6 +329,8 @@ FAST(leading);
 FAST(ways);
 FAST(matrix);
 FAST(multiplied);
+FAST(normed);
+FAST(looked);
 FAST(near);
 FAST(read_call);
 FAST(read_answer);

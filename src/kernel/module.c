@@ -2,7 +2,7 @@
 
 #include "kernel.h"
 
-#define INTERFACE 19 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
+#define INTERFACE 20 /* raised with `toolcrib.kernel` whenever what a function takes or gives changes */
 
 static PyMethodDef METHODS[] = {
     {"keep", (PyCFunction)(void (*)(void))keep, METH_FASTCALL, NULL},
@@ -32,6 +32,8 @@ static PyMethodDef METHODS[] = {
     {"ways", (PyCFunction)(void (*)(void))ways, METH_FASTCALL, NULL},
     {"matrix", (PyCFunction)(void (*)(void))matrix, METH_FASTCALL, NULL},
     {"multiplied", (PyCFunction)(void (*)(void))multiplied, METH_FASTCALL, NULL},
+    {"normed", (PyCFunction)(void (*)(void))normed, METH_FASTCALL, NULL},
+    {"looked", (PyCFunction)(void (*)(void))looked, METH_FASTCALL, NULL},
     {"near", (PyCFunction)(void (*)(void))near, METH_FASTCALL, NULL},
     {"read_call", (PyCFunction)(void (*)(void))read_call, METH_FASTCALL, NULL},
     {"read_answer", (PyCFunction)(void (*)(void))read_answer, METH_FASTCALL, NULL},

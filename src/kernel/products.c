@@ -3,18 +3,12 @@
    Sums of whole numbers are the same in any order, so only what is done with floats follows numpy step by step. The
    processor is asked at run time what it can do; one that can do neither of the two ways below is left to numpy. */
 
-#include "kernel.h"
-
-#if defined(__x86_64__) && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 9))
-#define WIDE_PROCESSOR
-#include <immintrin.h>
-#endif
+#include "wide.h"
 
 #define MATRIX "toolcrib.matrix"
 #define MOST_SUMMED 1024 /* products of two bytes that are summed at a time: a float holds the sum exactly */
 #define TILE 64          /* columns that are multiplied one after the other */
 #define LINE 64          /* bytes that the memory hands over at once */
-#define LEAST 1e-30f     /* what is smaller counts as this: its inverse is finite */
 #define MOST_BYTE 127.0f
 #define MOST_WHOLE 16256.0f
 
@@ -37,38 +31,12 @@ typedef struct {
 
 #ifdef WIDE_PROCESSOR
 
-#define WITH_VNNI __attribute__((target("avx2,avx512f,avx512bw,avx512vl,avx512vnni")))
-#define WITH_AVX2 __attribute__((target("avx2")))
-#define IN_PLACE inline __attribute__((always_inline))
-
 static int can(int way)
 {
-    __builtin_cpu_init();
     if (way == VNNI)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+        return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
             && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
-    return way == AVX2 && __builtin_cpu_supports("avx2");
-}
-
-WITH_AVX2 static float largest_of(const float *values, size_t size)
-{
-    const __m256 sign = _mm256_set1_ps(-0.0f);
-    __m256 most = _mm256_set1_ps(LEAST);
-    for (size_t at = 0; at < size; at += 8)
-        most = _mm256_max_ps(_mm256_andnot_ps(sign, _mm256_loadu_ps(values + at)), most);
-    float each[8], largest = LEAST;
-    _mm256_storeu_ps(each, most);
-    for (int at = 0; at < 8; at++)
-        largest = each[at] > largest ? each[at] : largest;
-    return largest;
-}
-
-/* Sixteen floats as the nearest whole numbers, none beyond 16 bits. */
-WITH_AVX2 static IN_PLACE __m256i whole_of(const float *values, __m256 times)
-{
-    const __m256i one = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(values), times));
-    const __m256i two = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(values + 8), times));
-    return _mm256_permute4x64_epi64(_mm256_packs_epi32(one, two), 0xd8);
+    return way == AVX2 && has_avx2();
 }
 
 /* One stretch of states in whole numbers; what one of them is worth. */
@@ -94,36 +62,52 @@ typedef struct {
     const float *worth; /* by row, by stretch */
     float *out;
     size_t tile, held; /* columns of the tile that the matrix has */
+    int bent;          /* whether what is handed over is bent */
 } Meeting;
 
-/* What the sums of one stretch add to the floats of a few rows; after the last one these are handed over. */
-static IN_PLACE void settle(const Matrix *matrix, const Meeting *at, size_t start, int rows, size_t first, size_t columns,
-                            const int32_t *found, float *sums)
+/* Hands over sums of a row, from a column of the tile on. */
+static IN_PLACE void hand_over(const Matrix *matrix, const Meeting *at, size_t row, size_t first, size_t columns,
+                               const float *sums)
 {
-    const size_t stretch = start / matrix->stretch, stretches = matrix->rows / matrix->stretch;
-    const size_t column = at->tile * TILE + first;
-    const int32_t *over = matrix->over + stretch * matrix->tiles * TILE + column;
-    for (int row = 0; row < rows; row++, found += columns, sums += columns) {
-        const float worth = at->worth[(size_t)row * stretches + stretch];
-        for (size_t each = 0; each < columns; each++)
-            sums[each] = (stretch ? sums[each] : 0.0f) + (float)(found[each] - over[each]) * worth;
-        if (stretch + 1 < stretches || at->held <= first)
-            continue;
-        for (size_t each = 0; each < columns; each++)
-            sums[each] = sums[each] * matrix->scales[column + each] + matrix->shift[column + each];
-        const size_t held = at->held - first < columns ? at->held - first : columns;
-        memcpy(at->out + (size_t)row * matrix->columns + first, sums, held * sizeof(float));
-    }
+    const size_t held = at->held - first < columns ? at->held - first : columns;
+    memcpy(at->out + row * matrix->columns + first, sums, held * sizeof(float));
 }
 
 #define VNNI_ROWS 6
 #define AVX2_ROWS 4
 
+/* What the sums of one stretch add to the floats of a few rows; after the last one these are handed over. */
+WITH_VNNI static APART void vnni_settle(const Matrix *matrix, const Meeting *at, size_t stretch, int rows,
+                                        int32_t (*found)[TILE], float (*sums)[TILE])
+{
+    const size_t stretches = matrix->rows / matrix->stretch, column = at->tile * TILE;
+    const int32_t *over = matrix->over + stretch * matrix->tiles * TILE + column;
+    for (int part = 0; part < 4; part++) {
+        const __m512i less = _mm512_load_si512(over + part * 16);
+        const __m512 scales = _mm512_load_ps(matrix->scales + column + part * 16);
+        const __m512 shift = _mm512_load_ps(matrix->shift + column + part * 16);
+        for (int row = 0; row < rows; row++) {
+            const __m512 worth = _mm512_set1_ps(at->worth[(size_t)row * stretches + stretch]);
+            __m512 sum = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_load_si512(found[row] + part * 16), less)), worth);
+            if (stretch)
+                sum = _mm512_add_ps(_mm512_loadu_ps(sums[row] + part * 16), sum);
+            if (stretch + 1 == stretches)
+                sum = _mm512_add_ps(_mm512_mul_ps(sum, scales), shift);
+            if (stretch + 1 == stretches && at->bent)
+                sum = bend_16(sum);
+            _mm512_storeu_ps(sums[row] + part * 16, sum);
+        }
+    }
+    for (int row = 0; stretch + 1 == stretches && row < rows; row++)
+        hand_over(matrix, at, (size_t)row, 0, TILE, sums[row]);
+}
+
 WITH_VNNI static IN_PLACE void vnni_rows(const Matrix *matrix, const Meeting *at, const int rows)
 {
     const int8_t *codes = matrix->codes + at->tile * TILE * matrix->rows;
-    int32_t whole[VNNI_ROWS * TILE];
-    float sums[VNNI_ROWS * TILE];
+    const size_t ahead = TILE * matrix->rows; /* the next tile comes meanwhile */
+    _Alignas(LINE) int32_t whole[VNNI_ROWS][TILE];
+    _Alignas(LINE) float sums[VNNI_ROWS][TILE];
     for (size_t start = 0; start < matrix->rows; start += matrix->stretch) {
         __m512i found[VNNI_ROWS][4];
 #pragma GCC unroll 6
@@ -134,8 +118,10 @@ WITH_VNNI static IN_PLACE void vnni_rows(const Matrix *matrix, const Meeting *at
         for (size_t depth = start; depth < start + matrix->stretch; depth += 4, codes += 4 * TILE) {
             __m512i weights[4];
 #pragma GCC unroll 4
-            for (int part = 0; part < 4; part++)
+            for (int part = 0; part < 4; part++) {
                 weights[part] = _mm512_load_si512(codes + part * LINE);
+                _mm_prefetch((const char *)codes + ahead + part * LINE, _MM_HINT_T1);
+            }
 #pragma GCC unroll 6
             for (int row = 0; row < rows; row++) {
                 int32_t four;
@@ -150,17 +136,41 @@ WITH_VNNI static IN_PLACE void vnni_rows(const Matrix *matrix, const Meeting *at
         for (int row = 0; row < rows; row++)
 #pragma GCC unroll 4
             for (int part = 0; part < 4; part++)
-                _mm512_storeu_si512(whole + row * TILE + part * 16, found[row][part]);
-        settle(matrix, at, start, rows, 0, TILE, whole, sums);
+                _mm512_store_si512(whole[row] + part * 16, found[row][part]);
+        vnni_settle(matrix, at, start / matrix->stretch, rows, whole, sums);
     }
+}
+
+WITH_AVX2 static IN_PLACE void avx2_settle(const Matrix *matrix, const Meeting *at, size_t stretch, const int rows,
+                                           size_t first, __m256i found[AVX2_ROWS][2], float sums[AVX2_ROWS][16])
+{
+    const size_t stretches = matrix->rows / matrix->stretch, column = at->tile * TILE + first;
+#pragma GCC unroll 2
+    for (int part = 0; part < 2; part++) {
+        const __m256 scales = _mm256_loadu_ps(matrix->scales + column + part * 8);
+        const __m256 shift = _mm256_loadu_ps(matrix->shift + column + part * 8);
+#pragma GCC unroll 4
+        for (int row = 0; row < rows; row++) {
+            const __m256 worth = _mm256_set1_ps(at->worth[(size_t)row * stretches + stretch]);
+            __m256 sum = _mm256_mul_ps(_mm256_cvtepi32_ps(found[row][part]), worth);
+            if (stretch)
+                sum = _mm256_add_ps(_mm256_loadu_ps(sums[row] + part * 8), sum);
+            if (stretch + 1 == stretches)
+                sum = _mm256_add_ps(_mm256_mul_ps(sum, scales), shift);
+            if (stretch + 1 == stretches && at->bent)
+                sum = bend_8(sum);
+            _mm256_storeu_ps(sums[row] + part * 8, sum);
+        }
+    }
+    for (int row = 0; stretch + 1 == stretches && at->held > first && row < rows; row++)
+        hand_over(matrix, at, (size_t)row, first, 16, sums[row]);
 }
 
 WITH_AVX2 static IN_PLACE void avx2_rows(const Matrix *matrix, const Meeting *at, const int rows)
 {
     for (size_t first = 0; first < TILE; first += 16) {
         const int8_t *codes = matrix->codes + at->tile * TILE * matrix->rows + first * 2;
-        int32_t whole[AVX2_ROWS * 16];
-        float sums[AVX2_ROWS * 16];
+        float sums[AVX2_ROWS][16];
         for (size_t start = 0; start < matrix->rows; start += matrix->stretch) {
             __m256i found[AVX2_ROWS][2];
 #pragma GCC unroll 4
@@ -178,12 +188,7 @@ WITH_AVX2 static IN_PLACE void avx2_rows(const Matrix *matrix, const Meeting *at
                     found[row][1] = _mm256_add_epi32(found[row][1], _mm256_madd_epi16(two, same));
                 }
             }
-#pragma GCC unroll 4
-            for (int row = 0; row < rows; row++) {
-                _mm256_storeu_si256((__m256i *)(void *)(whole + row * 16), found[row][0]);
-                _mm256_storeu_si256((__m256i *)(void *)(whole + row * 16 + 8), found[row][1]);
-            }
-            settle(matrix, at, start, rows, first, 16, whole, sums);
+            avx2_settle(matrix, at, start / matrix->stretch, rows, first, found, sums);
         }
     }
 }
@@ -211,7 +216,7 @@ WITH_AVX2 static void avx2_meet(const Matrix *matrix, const Meeting *at, size_t 
 }
 
 /* Tile by tile all rows with each: a tile is fetched from memory once. `worth` and `whole` are room for the states. */
-static void multiply(const Matrix *matrix, const float *states, size_t rows, float *worth, char *whole, float *out)
+static void multiply(const Matrix *matrix, const float *states, size_t rows, int bent, float *worth, char *whole, float *out)
 {
     const size_t stretches = matrix->rows / matrix->stretch, wide = STATE_BYTES(matrix->way);
     const size_t most = matrix->way == VNNI ? VNNI_ROWS : AVX2_ROWS;
@@ -222,7 +227,7 @@ static void multiply(const Matrix *matrix, const float *states, size_t rows, flo
         size_t left = matrix->columns - tile * TILE, each;
         for (size_t row = 0; row < rows; row += each) {
             const Meeting at = {whole + row * matrix->rows * wide, worth + row * stretches,
-                                out + row * matrix->columns + tile * TILE, tile, left < TILE ? left : TILE};
+                                out + row * matrix->columns + tile * TILE, tile, left < TILE ? left : TILE, bent};
             each = rows - row < most ? rows - row : most;
             (matrix->way == VNNI ? vnni_meet : avx2_meet)(matrix, &at, each);
         }
@@ -285,9 +290,9 @@ static int can(int way)
     return 0;
 }
 
-static void multiply(const Matrix *matrix, const float *states, size_t rows, float *worth, char *whole, float *out)
+static void multiply(const Matrix *matrix, const float *states, size_t rows, int bent, float *worth, char *whole, float *out)
 {
-    (void)matrix, (void)states, (void)rows, (void)worth, (void)whole, (void)out; /* nobody has a matrix here */
+    (void)matrix, (void)states, (void)rows, (void)bent, (void)worth, (void)whole, (void)out; /* nobody has a matrix here */
 }
 
 static void measure(int way, const float *vector, size_t size, const int8_t *codes, const float *worth, size_t rows,
@@ -318,8 +323,7 @@ static int way_of(PyObject *name)
     return NO_WAY;
 }
 
-/* Several arrays at once, their items so wide: 0, or -1 with an error set. All are to be let go in any case. */
-static int view_all(PyObject *const *arrays, Py_buffer *views, const Py_ssize_t *widths, int number, int written)
+int view_all(PyObject *const *arrays, Py_buffer *views, const Py_ssize_t *widths, int number, int written)
 {
     for (int which = 0; which < number; which++) {
         int flags = which == written ? PyBUF_CONTIG : PyBUF_CONTIG_RO;
@@ -333,7 +337,7 @@ static int view_all(PyObject *const *arrays, Py_buffer *views, const Py_ssize_t 
     return 0;
 }
 
-static void let_go(Py_buffer *views, int number)
+void let_go(Py_buffer *views, int number)
 {
     for (int which = 0; which < number; which++)
         if (views[which].obj)
@@ -415,16 +419,18 @@ done:
     return capsule;
 }
 
-/* multiplied(matrix, states, out): the product of every row of states with the matrix. */
+/* multiplied(matrix, states, bent, out): the product of every row of states with the matrix, bent if so. */
 FAST(multiplied)
 {
     static const Py_ssize_t WIDTHS[] = {4, 4};
     Py_buffer views[2] = {{0}};
-    Matrix *held = count == 3 ? PyCapsule_GetPointer(args[0], MATRIX) : NULL;
+    Matrix *held = count == 4 ? PyCapsule_GetPointer(args[0], MATRIX) : NULL;
     if (!held)
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "multiplied takes a matrix, states and room");
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "multiplied takes a matrix, states, a flag and room");
+    const int bent = PyObject_IsTrue(args[2]);
+    PyObject *arrays[] = {args[1], args[3]};
     float *worth = NULL;
-    if (view_all(args + 1, views, WIDTHS, 2, 1) == 0) {
+    if (bent >= 0 && view_all(arrays, views, WIDTHS, 2, 1) == 0) {
         size_t rows = (size_t)views[0].len / 4 / held->rows, stretches = held->rows / held->stretch;
         if ((size_t)views[0].len != rows * held->rows * 4 || (size_t)views[1].len / 4 / held->columns != rows
             || (size_t)views[1].len != rows * held->columns * 4)
@@ -434,7 +440,7 @@ FAST(multiplied)
         else {
             /* Tools are read in the background: whoever waits for the interpreter gets it meanwhile. */
             Py_BEGIN_ALLOW_THREADS
-            multiply(held, views[0].buf, rows, worth, (char *)(worth + rows * stretches), views[1].buf);
+            multiply(held, views[0].buf, rows, bent, worth, (char *)(worth + rows * stretches), views[1].buf);
             Py_END_ALLOW_THREADS
         }
     }

@@ -23,7 +23,7 @@ else:
     except ImportError:
         compiled = None
 
-_INTERFACE = 19
+_INTERFACE = 20
 """Raised with every change of what the functions take or give: a file compiled from other sources is not used."""
 
 _fits = compiled is not None and compiled.INTERFACE == _INTERFACE

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolcrib.retrieval.attention import WIDTH, Layer, Norm, Text
+from toolcrib.retrieval.attention import MOST_PIECES, WIDTH, Layer, Norm, Text
 
 RNG = np.random.default_rng(3)
 
@@ -78,8 +78,14 @@ def test_texts_that_do_not_look_at_each_other_are_read_as_if_alone() -> None:
     one, other = (RNG.standard_normal((pieces, WIDTH)).astype(np.float32) for pieces in (40, 50))
     both, apart = np.concatenate((one, other)), np.concatenate((LAYER(one), LAYER(other)))
     assert LAYER(both, [Text(slice(0, 40)), Text(slice(40, 90))]).tobytes() == apart.tobytes()
-    bias = np.zeros((12, 90, 90), dtype=np.float32)
-    assert LAYER(both, [Text(bias=bias)]).tobytes() == LAYER(both).tobytes()
-    bias[:, :40, 40:] = bias[:, 40:, :40] = -1e9
-    assert np.abs(LAYER(both, [Text(bias=bias)]) - apart).max() < 1e-3
-    assert np.abs(LAYER(both) - apart).max() > 0.1
+    near = np.zeros(12, dtype=np.float32)
+    assert LAYER(both, [Text(here=40, across=near)]).tobytes() == LAYER(both).tobytes()
+    # What is held is rounded by the largest of both texts, so that they are not quite as if alone.
+    assert np.abs(LAYER(both, [Text(here=40, across=near - 1e9)]) - apart).mean() < 0.01
+    assert np.abs(LAYER(both) - apart).mean() > 0.05
+
+
+def test_a_text_of_more_pieces_than_sums_of_whole_numbers_bear_is_refused() -> None:
+    assert len(LAYER(np.ones((MOST_PIECES, WIDTH), dtype=np.float32))) == MOST_PIECES
+    with pytest.raises(ValueError, match="257 pieces is too long"):
+        LAYER(np.ones((MOST_PIECES + 1, WIDTH), dtype=np.float32))

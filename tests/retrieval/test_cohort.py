@@ -18,7 +18,8 @@ def test_a_query_is_measured_by_words_or_by_sentences_as_the_tools_are():
     cohort = Cohort.load(MODEL)
     assert cohort is not None
     query = "will it rain at the weekend"
-    centres, abilities = (np.sort(each.near(MODEL.point(query))) for each in (cohort.words, cohort.read))
+    whole = cohort.read.some(np.arange(len(cohort.read)))
+    centres, abilities = (np.sort(each.near(MODEL.point(query))) for each in (cohort.words, whole))
     assert cohort.nearness(query, by_words=True) == pytest.approx(float(centres[-10:].mean()), abs=1e-5)
     assert cohort.nearness(query, by_words=False) == pytest.approx(float(abilities[-3:].mean()), abs=1e-5)
 
@@ -35,7 +36,7 @@ def test_abilities_at_large_reach_far_beyond_what_servers_offer_today():
 def test_no_two_abilities_at_large_are_nearly_alike():
     cohort = Cohort.load(MODEL)
     assert cohort is not None
-    vectors = unit(cohort.read.codes)
+    vectors = unit(cohort.read.some(np.arange(len(cohort.read))).codes)
     some = np.random.default_rng(3).choice(len(vectors), 300, replace=False)
     nearness = vectors[some] @ vectors.T
     nearness[np.arange(len(some)), some] = 0.0

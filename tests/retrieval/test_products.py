@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from toolcrib.retrieval import products
-from toolcrib.retrieval.products import CodedVectors, Matrix
+from toolcrib.retrieval.powers import bend
+from toolcrib.retrieval.products import CodedVectors, Matrix, SketchedVectors
 
 RNG = np.random.default_rng(7)
 
@@ -120,3 +121,22 @@ def test_a_vector_that_is_no_number_is_near_to_nothing_with_the_kernel_and_witho
     vectors = CodedVectors.of(codes(5, 64))
     with np.errstate(invalid="ignore"):
         assert np.isnan(vectors.near(vector)).all() and np.isnan(vectors.near(vector, way=None)).all()
+
+
+def test_of_sketched_vectors_those_that_seem_near_are_measured_whole() -> None:
+    whole, vector = codes(2_000, 256), floats(256)
+    whole[7], vector = np.rint(vector * 30), vector / np.linalg.norm(vector)
+    plain, sketched = CodedVectors.of(whole), SketchedVectors.of(whole, dimensions=96)
+    assert len(sketched) == 2_000
+    rows = np.array([3, 7, 1_999])
+    assert sketched.some(rows).near(vector).tobytes() == plain.some(rows).near(vector).tobytes()
+    assert sketched.near(vector, of=2_000).tobytes() == plain.near(vector).tobytes()
+    few = sketched.near(vector, of=300)
+    assert len(few) == 300
+    assert np.sort(few)[-3:].tobytes() == np.sort(plain.near(vector))[-3:].tobytes()
+
+
+def test_a_bent_product_is_the_product_bent() -> None:
+    whole, _, _ = matrix(384, 70)
+    states = floats(9, 384)
+    assert whole(states, bent=True).tobytes() == bend(whole(states)).tobytes()

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from toolcrib.errors import ModelUnavailable
-from toolcrib.retrieval.products import CodedVectors
+from toolcrib.retrieval.products import CodedVectors, SketchedVectors
 from toolcrib.retrieval.semantic import StaticModel
 from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Floats, read_arrays
 
@@ -25,6 +25,9 @@ logger = logging.getLogger("toolcrib")
 _FILE = "cohort.npz"
 _NEAREST, _NEAREST_CENTRES = 3, 10
 """How many of the nearest count: the single nearest of many is near by chance."""
+_SKETCHED, _SEEMING = 96, 400
+"""Dimensions by which abilities are looked through, and how many of them are then measured: the nearest three of 47,000
+are among them for 998 of 1,000 queries, and the others are measured 0.006 too far at the most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +35,7 @@ class Cohort:
     """Abilities at large."""
 
     model: StaticModel
-    read: CodedVectors
+    read: SketchedVectors
     """Of abilities as they were read: no two of them nearly alike."""
     words: CodedVectors
     """Of typical tools by their words alone: centres."""
@@ -40,18 +43,18 @@ class Cohort:
     @classmethod
     def load(cls, model: StaticModel, directory: Path = MODEL_DIRECTORY) -> "Cohort | None":
         """The abilities that belong to the model; `None` if there are none, and abstention is then weaker."""
-        found = read_vectors(directory / _FILE, model.mark, model.dimensions)
+        found = _read_vectors(directory / _FILE, model.mark, model.dimensions)
         return None if found is None else cls(model=model, read=found[0], words=found[1])
 
     def nearness(self, query: str, *, by_words: bool) -> float:
         """How near the query is to the few abilities at large that are nearest to it; by words, to the few centres."""
         vector = self.model.point(query)
         if by_words:
-            return nearness_to(self.words, vector, _NEAREST_CENTRES)
-        return nearness_to(self.read, vector, _NEAREST)
+            return _mean_of_nearest(self.words.near(vector), _NEAREST_CENTRES)
+        return _mean_of_nearest(self.read.near(vector, of=_SEEMING), _NEAREST)
 
 
-def read_vectors(path: Path, mark: str, dimensions: int) -> tuple[CodedVectors, CodedVectors] | None:
+def _read_vectors(path: Path, mark: str, dimensions: int) -> tuple[SketchedVectors, CodedVectors] | None:
     """The vectors of a file, `read` and `words`, if they belong to the model of that mark; if not, the log says so."""
     try:
         arrays = read_arrays(path)
@@ -62,17 +65,10 @@ def read_vectors(path: Path, mark: str, dimensions: int) -> tuple[CodedVectors, 
     if version != mark or not all(codes.ndim == 2 and codes.shape[1] == dimensions for codes in (read, words)):
         logger.warning("%s cannot be used, search abstains less often: install toolcrib again", path.name)
         return None
-    return CodedVectors.of(np.ascontiguousarray(read)), CodedVectors.of(np.ascontiguousarray(words))
+    sketched = SketchedVectors.of(read, dimensions=_SKETCHED)
+    return sketched, CodedVectors.of(np.ascontiguousarray(words))
 
 
-def nearness_to(others: CodedVectors, vector: Floats, count: int) -> float:
-    """How near a vector is to those few of others that are nearest to it."""
-    scores = others.near(vector)
+def _mean_of_nearest(scores: Floats, count: int) -> float:
     few = min(count, len(scores))
-    total = 0.0
-    # Looking for the greatest a few times takes a twentieth of the time of partitioning 47,000 numbers.
-    for _ in range(few):
-        nearest = scores.argmax()
-        total += float(scores[nearest])
-        scores[nearest] = -np.inf
-    return total / few if few else 0.0
+    return float(np.partition(scores, -few)[-few:].sum(dtype=np.float64)) / few if few else 0.0

@@ -27,8 +27,8 @@ from toolcrib.retrieval.vectors import MODEL_DIRECTORY, Codes, Floats, read_arra
 
 _FILE = "comparer.npz"
 _FORMAT = 1
-_FAR = np.float32(-1.0)
-"""How near a piece is to one that is not there."""
+_FAR = np.float32(-1e4)
+"""How near a piece is to one that is not there: its share of anything is nothing."""
 _TIMES = np.float32(8.0)
 """What the products of two pieces are multiplied by: numbers of a vector of length one are small."""
 _PER_PIECE = np.float32(8.0)
@@ -43,17 +43,15 @@ class Side:
     """From a state of the reader to a piece."""
     gate: Floats
     """What makes a piece matter."""
-    own: Floats
-    other: Floats
-    both: Floats
-    nearness: Floats
-    shift: Floats
+    weights: Floats
+    """Of a piece times its counterpart, the piece, the counterpart, how near they are, and of nothing."""
 
     @classmethod
     def read(cls, arrays: Arrays, name: str) -> "Side":
         """The side of that name."""
         takes = read_matrix(arrays, f"{name}.takes")
         weight = arrays[f"{name}.compares.weight"].astype(np.float32)
+        shift = arrays[f"{name}.compares.shift"].astype(np.float32)
         wide = takes.columns
         if weight.shape[0] != 3 * wide + 1:
             raise ValueError(f"{name} has weights of another shape")
@@ -62,11 +60,7 @@ class Side:
         return cls(
             takes=takes,
             gate=arrays[f"{name}.gate"].astype(np.float32).reshape(wide),
-            own=np.ascontiguousarray(weight[:wide]),
-            other=np.ascontiguousarray(weight[wide : 2 * wide]),
-            both=np.ascontiguousarray(weight[2 * wide : 3 * wide] * _TIMES),
-            nearness=weight[3 * wide],
-            shift=arrays[f"{name}.compares.shift"].astype(np.float32),
+            weights=np.vstack((weight[2 * wide : 3 * wide] * _TIMES, weight[: 2 * wide], weight[3 * wide], shift)),
         )
 
     def pieces(self, states: Floats) -> Floats:
@@ -75,11 +69,14 @@ class Side:
 
     def compared(self, own: Floats, other: Floats, nearest: Floats) -> Floats:
         """What the network makes of pieces, their counterparts, and how near the nearest of these is."""
-        found = np.matmul(own * other, self.both)
-        found += np.matmul(own, self.own)
-        found += np.matmul(other, self.other)
-        found += nearest[..., None] * self.nearness
-        found += self.shift
+        wide = own.shape[-1]
+        seen = np.empty((*other.shape[:-1], 3 * wide + 2), dtype=np.float32)
+        np.multiply(own, other, out=seen[..., :wide])
+        seen[..., wide : 2 * wide] = own
+        seen[..., 2 * wide : 3 * wide] = other
+        seen[..., 3 * wide] = nearest
+        seen[..., 3 * wide + 1] = 1.0
+        found = np.matmul(seen, self.weights)
         return np.maximum(found, np.float32(0.0), out=found)
 
     def shares(self, pieces: Floats) -> Floats:
@@ -155,11 +152,11 @@ class Comparer:
 
     def _judge(self, asked: Floats, offered: Floats, there: NDArray[np.bool_]) -> Floats:
         near = np.matmul(offered, asked.T)
+        near[~there] = _FAR
         pull = np.exp(near * self.sharpness)
-        pull *= there[..., None]
         to_offered = pull / np.maximum(pull.sum(axis=1, keepdims=True), np.float32(1e-30))
         to_asked = pull / np.maximum(pull.sum(axis=2, keepdims=True), np.float32(1e-30))
-        near_offered = np.where(there[..., None], near, _FAR).max(axis=1)
+        near_offered = near.max(axis=1)
         near_asked = near.max(axis=2)
         found = np.matmul(to_offered.transpose(0, 2, 1), offered)
         from_asked = self.asked.compared(asked, found, near_offered)

@@ -101,7 +101,7 @@ class JointReader:
         pairs = [np.concatenate((asked, each + self.side)) for each in offered]
         states = np.concatenate(pairs)
         for layer, across in zip(self.layers[_APART:], self.across, strict=True):
-            states = layer(states, [Text(rows, _across(len(pair), here, across)) for rows, pair in _rows(pairs)])
+            states = layer(states, [Text(rows, here, across) for rows, _ in _rows(pairs)])
         return np.array([self._judge(each[:here], each[here:]) for each in _parted(states, pairs)], dtype=np.float32)
 
     def _read(self, begun: Sequence[Floats], layers: Sequence[Layer]) -> Floats:
@@ -134,10 +134,3 @@ def _rows(texts: Sequence[Floats]) -> list[tuple[slice, Floats]]:
 
 def _parted(states: Floats, texts: Sequence[Floats]) -> list[Floats]:
     return [states[rows] for rows, _ in _rows(texts)]
-
-
-def _across(pieces: int, here: int, across: Floats) -> Floats:
-    """What the pieces of two texts lose when they look at the other: the first `here` of them are of one."""
-    bias = np.zeros((HEADS, pieces, pieces), dtype=np.float32)
-    bias[:, :here, here:] = bias[:, here:, :here] = across[:, None, None]
-    return bias

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolcrib.kernel import kernel
+from toolcrib.retrieval.powers import bend
 from toolcrib.retrieval.vectors import Codes, Floats
 
 if TYPE_CHECKING:
@@ -82,14 +83,15 @@ class Matrix:
         floats = blocks.astype(np.float32, order="C")
         return cls(columns=columns, compiled=None, blocks=floats, scales=scales, shift=shift)
 
-    def __call__(self, states: Floats) -> Floats:
-        """The product, row by row."""
+    def __call__(self, states: Floats, *, bent: bool = False) -> Floats:
+        """The product, row by row; `bent` if asked for (`powers.bend`)."""
         if not len(states):
             return np.empty((0, self.columns), dtype=np.float32)
         if kernel is None or self.compiled is None:
-            return self._product(states)
+            product = self._product(states)
+            return bend(product) if bent else product
         product = np.empty((len(states), self.columns), dtype=np.float32)
-        kernel.multiplied(self.compiled, states, product)
+        kernel.multiplied(self.compiled, states, bent, product)
         return product
 
     def _product(self, states: Floats) -> Floats:
@@ -171,3 +173,33 @@ class CodedVectors:
         scores *= self.worth
         scores *= largest / _MOST_WHOLE
         return scores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SketchedVectors:
+    """Vectors of which the few nearest are wanted: a first look is at the leading dimensions of all, as in a sketch."""
+
+    sketches: CodedVectors
+    rest: Codes
+
+    @classmethod
+    def of(cls, codes: Codes, *, dimensions: int) -> "SketchedVectors":
+        """These vectors, brought to length one, with as many dimensions in a sketch."""
+        sketches = CodedVectors.of(codes).leading(dimensions)
+        return cls(sketches=sketches, rest=np.ascontiguousarray(codes[:, dimensions:]))
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.rest)
+
+    def some(self, rows: NDArray[np.intp]) -> CodedVectors:
+        """Only these, whole."""
+        sketches = self.sketches.some(rows)
+        return CodedVectors(codes=np.concatenate((sketches.codes, self.rest[rows]), axis=1), worth=sketches.worth)
+
+    def near(self, vector: Floats, *, of: int) -> Floats:
+        """The product of a vector with each of so many that seem the nearest by their sketches."""
+        seeming = self.sketches.near(vector[: self.sketches.codes.shape[1]])
+        if of >= len(seeming):
+            return self.some(np.arange(len(seeming))).near(vector)
+        return self.some(np.argpartition(seeming, -of)[-of:]).near(vector)

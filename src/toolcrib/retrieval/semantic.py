@@ -69,7 +69,7 @@ KNOWN_SHARE = 0.5
 FOREIGN_SHARE = 0.2
 """From this share of foreign words on, a query is not read as a sentence: that takes English; words have a bridge."""
 
-_WRITTEN = "2"
+_WRITTEN = "3"
 """Which way of writing a tool down, and of telling whether it is English; what was read in another is read again."""
 
 # How much each part of a document says about it; chosen on the macro mean of the development sets.

@@ -2,7 +2,7 @@
 
 The sum of their words places most tools well. People ask in other words: "do I need an umbrella" names neither weather
 nor forecast. So a query is read with attention, six layers over word pieces, trained to point at the tools that help;
-so is a tool, whose words alone do not say what acts on what. numpy is all it needs; the compiled kernel reads three
+so is a tool, whose words alone do not say what acts on what. numpy is all it needs; the compiled kernel reads five
 times as fast.
 
 Invariant: the vector of a text depends on the text alone, has length one and is never NaN. A reader belongs to one

@@ -56,18 +56,35 @@ def language_of(words: Sequence[str], dictionaries: Dictionaries, listed_words: 
             return name
     if telling.sum() < _LEAST:
         return None
-    known = exact = dictionaries.known([[word] for word in plain])
+    exact = np.zeros((len(dictionaries.names), len(plain)), dtype=bool)
+    _look_up(exact, [[word] if says else [] for word, says in zip(plain, telling.tolist(), strict=True)], dictionaries)
+    # Endings hide many words of some languages; English has few that the table lacks.
+    stems = [beginnings(word) if says == 1.0 else [] for word, says in zip(plain, telling.tolist(), strict=True)]
+    if not _speaks(exact, telling) and not _speaks(_look_up(exact.copy(), stems, dictionaries), telling):
+        return None  # so it is with nearly every query in English, whose other words need not be looked up
+    _look_up(exact, [[] if says else [word] for word, says in zip(plain, telling.tolist(), strict=True)], dictionaries)
+    known = exact
     best = _likeliest(known, telling, as_english)
-    odd = np.flatnonzero(telling == 1.0).tolist()
-    if best is None and odd:
-        # Endings hide many words of some languages; English has few that the table lacks.
-        known = exact.copy()
-        known[:, odd] |= dictionaries.known([beginnings(plain[place]) for place in odd])
+    if best is None and any(stems):
+        known = _look_up(exact.copy(), stems, dictionaries)
         best = _likeliest(known, telling, as_english)
     if best is None or not (telling * exact[best]).any():
         return None
     speaking = [word for word, says in zip(plain, (telling * known[best]).tolist(), strict=True) if says]
     return None if len(speaking) == 1 and speaking[0].isascii() else dictionaries.names[best]
+
+
+def _look_up(known: NDArray[np.bool_], forms: Sequence[Sequence[str]], dictionaries: Dictionaries) -> NDArray[np.bool_]:
+    """By language: adds the words that it has, each in any of some forms; a word without any is not looked up."""
+    places = [place for place, each in enumerate(forms) if each]
+    if places:
+        known[:, places] |= dictionaries.known([forms[place] for place in places])
+    return known
+
+
+def _speaks(known: NDArray[np.bool_], telling: NDArray[np.float64]) -> bool:
+    """Whether enough speaks for any language."""
+    return float((known @ telling).max(initial=0.0)) >= _LEAST
 
 
 def _likeliest(known: NDArray[np.bool_], telling: NDArray[np.float64], as_english: NDArray[np.float64]) -> int | None:
