@@ -69,7 +69,7 @@ def answer(tools: str, call: JsonObject) -> str:
 def output(line: str) -> str:
     """What a command prints, in a home of its own."""
     with tempfile.TemporaryDirectory() as home:
-        around = {**os.environ, "HOME": home}
+        around = {**os.environ, "HOME": home, "XDG_CACHE_HOME": f"{home}/.cache"}
         command = [sys.executable, "-m", *shlex.split(line)]
         return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=around, check=True).stdout
 
