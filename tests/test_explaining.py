@@ -35,6 +35,19 @@ def test_of_several_needs_the_evidence_is_that_of_the_need_that_found_the_tool()
     assert found.confidence == shared.discovery.rank(catalog, "weather forecast", limit=1).confidence
 
 
+@pytest.mark.requirement("X26", "X4")
+def test_of_several_needs_each_is_shown_as_it_was_read_and_those_without_a_tool_are_named() -> None:
+    shared = crib()
+    session = shared.session()
+    found = explain_search(shared, session, "weather forcast\nzxqv wlrk", limit=2)
+    assert found.read_as.splitlines() == ["weather forecast", "zxqv wlrk"]
+    assert found.as_json()["nothing_for"] == ["zxqv wlrk"]
+    for match in found.matches:
+        evidence = match["evidence"]
+        assert isinstance(evidence, dict)
+        assert sum(map(float, map(str, evidence.values()))) == pytest.approx(match["score"], abs=0.01)
+
+
 @pytest.mark.requirement("X26")
 def test_hits_that_the_budget_left_out_take_no_evidence_from_those_that_are_shown() -> None:
     many = {f"parameter_{n}": TEXT for n in range(20)}

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.factories import crib, model_call
@@ -10,7 +11,7 @@ from tests.factories import crib, model_call
 from toolcrib.activity import query_words
 from toolcrib.crib import Crib
 from toolcrib.definitions import JsonObject
-from toolcrib.learning import own_words, propose_aliases, write_yaml
+from toolcrib.learning import Proposal, own_words, propose_aliases, write_yaml
 from toolcrib.settings import ActivitySettings, Settings
 
 
@@ -55,6 +56,30 @@ def test_failed_calls_known_words_and_words_of_the_name_propose_nothing() -> Non
     prefixed = [{**event, "tool": "hub__close_issue"} if "tool" in event else event for event in events]
     assert not propose_aliases(prefixed, known={"close_issue": ["defects"]}).proposals
     assert own_words("github__createIssues") == {"github", "create", "issue"}
+
+
+@pytest.mark.requirement("X8")
+def test_what_is_an_alias_already_under_either_name_and_in_any_case_is_not_proposed_again() -> None:
+    events = [
+        event
+        for session in "ab"
+        for event in (search(session, "ticket", "bug", "defect", "case"), call(session, "hub__close_issue"))
+    ]
+    known = {"close_issue": ["Ticket", "bug report"], "hub__close_issue": ["defect"]}
+    (proposal,) = propose_aliases(events, known=known).proposals
+    assert proposal.words == ("case",)
+
+
+@pytest.mark.requirement("X8")
+@given(
+    st.lists(
+        st.sampled_from(["off", "no", "y", "null", "True", "ticket", "größe", "灯", "1_0", "a: b", "#x"]), min_size=1
+    )
+)
+def test_every_word_and_name_of_a_proposal_is_a_text_to_yaml(words: list[str]) -> None:
+    proposal = Proposal(tool=words[0], words=tuple(words), sessions=2, counts={})
+    read = yaml.safe_load(write_yaml([proposal]))
+    assert read == {"tools": {"aliases": {words[0]: words}}}
 
 
 def test_a_call_uses_up_the_searches_before_it_and_sessions_do_not_mix() -> None:

@@ -116,7 +116,7 @@ class AnswerWriter:
         shown = [_cut(query, room) for query in queries]
         body: JsonObject = {"query": list(shown) if several else shown[0], "total_available": catalog.size}
         if not found:
-            return {**body, "matches": [], **_nothing(catalog, rankings)}
+            return self._empty({**body, "matches": []}, catalog, rankings)
         if several:
             asked = list(zip(shown, rankings, strict=True))
             if unmet := [query for query, ranking in asked if not ranking.hits]:
@@ -129,6 +129,14 @@ class AnswerWriter:
             body["hint"] = _next_step(found[0].tool, firm=stance == "firm")
         self._show(body, found, catalog.unavailable, known, several=several)
         return body
+
+    def _empty(self, body: JsonObject, catalog: Catalog, rankings: Sequence[Ranking]) -> JsonObject:
+        """An answer without matches. Of many toolsets it names as many as the budget has room for, at least one."""
+        for most in range(_TOOLSETS_NAMED, 0, -1):
+            found = {**body, **_nothing(catalog, rankings, most)}
+            if estimate_tokens(_size(found)) <= self._budget:
+                return found
+        return {**body, **_nothing(catalog, rankings, 1)}
 
     def _show(
         self,
@@ -208,11 +216,11 @@ def _attach_schemas(matches: Sequence[JsonObject], shown: Sequence[Found], used:
             used += more
 
 
-def _nothing(catalog: Catalog, rankings: Sequence[Ranking]) -> JsonObject:
+def _nothing(catalog: Catalog, rankings: Sequence[Ranking], most: int) -> JsonObject:
     """An honest empty answer: what was searched, and what comes nearest without fitting."""
-    searched = [f"{toolset.name} ({len(toolset.tools)})" for toolset in catalog.toolsets]
-    if len(searched) > _TOOLSETS_NAMED:
-        searched = [*searched[:_TOOLSETS_NAMED], f"{len(searched) - _TOOLSETS_NAMED} more"]
+    searched = [f"{toolset.name} ({len(toolset.tools)})" for toolset in catalog.toolsets[:most]]
+    if len(catalog.toolsets) > most:
+        searched.append(f"{len(catalog.toolsets) - most} more")
     nearest = list(dict.fromkeys(key for ranking in rankings for key in ranking.nearest))[:NEAREST_NAMES]
     hint = "No tool of this session seems to do this: say so, or use the tools that you have. Rephrasing will not help."
     body: JsonObject = {"abstained": True, "hint": hint, "searched": searched}

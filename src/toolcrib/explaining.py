@@ -4,7 +4,6 @@ The command line and the console show the same value.
 """
 
 from collections.abc import Sequence
-from itertools import chain
 
 from msgspec import Struct
 
@@ -13,8 +12,11 @@ from toolcrib.catalog import Catalog
 from toolcrib.crib import Crib
 from toolcrib.definitions import JsonObject
 from toolcrib.discovery import SearchAnswer
-from toolcrib.retrieval.base import Hit, Ranking
+from toolcrib.retrieval.base import Ranking
 from toolcrib.session import Session
+
+_UNMET = ("nothing_for", "doubtful_for")
+"""Of several needs those that nothing was found for, or nothing sure."""
 
 
 class Explained(Struct, frozen=True, kw_only=True):
@@ -27,7 +29,7 @@ class Explained(Struct, frozen=True, kw_only=True):
     confidence: float
     """0 to 1: how likely the first hit is what was meant."""
     read_as: str
-    """What was looked up, where that is not what was typed."""
+    """What was looked up, where that is not what was typed; of several needs a line each."""
 
     @property
     def nearest(self) -> tuple[str, ...]:
@@ -37,6 +39,7 @@ class Explained(Struct, frozen=True, kw_only=True):
 
     def as_json(self) -> JsonObject:
         """The keys that scripts rely on."""
+        unmet = {key: self.answer.body[key] for key in _UNMET if key in self.answer.body}
         return {
             "query": self.query,
             "read_as": self.read_as,
@@ -46,6 +49,7 @@ class Explained(Struct, frozen=True, kw_only=True):
             "doubtful": self.answer.doubtful,
             "retrieval": self.answer.mode,
             "tokens": self.answer.tokens,
+            **unmet,
         }
 
 
@@ -68,10 +72,7 @@ def find_reasons(
 def explained(query: str, answer: SearchAnswer, rankings: Sequence[Ranking]) -> Explained:
     """An answer with its reasons: those of the need that a hit answers best."""
     scores = dict(zip(answer.names, answer.scores, strict=True))
-    best: dict[str, Hit] = {}
-    for hit in chain.from_iterable(ranking.hits for ranking in rankings):
-        if hit.key not in best or best[hit.key].score < hit.score:
-            best[hit.key] = hit
+    by_need = [{hit.key: hit for hit in ranking.hits} for ranking in rankings]
     found = answer.body.get("matches")
     shown = [match for match in found if isinstance(match, dict)] if isinstance(found, list) else []
     matches: list[JsonObject] = []
@@ -79,10 +80,14 @@ def explained(query: str, answer: SearchAnswer, rankings: Sequence[Ranking]) -> 
         item: JsonObject = {"toolset" if key == "source" else key: value for key, value in match.items()}
         name = str(match["name"])
         item["score"] = round(scores[name], 4)
-        hit = best.get(name)
+        needs = match.get("for")
+        # What another need found further down gave the tool nothing here.
+        own = [by_need[need] for need in needs if isinstance(need, int)] if isinstance(needs, list) else by_need
+        hit = max((hits[name] for hits in own if name in hits), key=lambda hit: hit.score, default=None)
         if hit is not None and hit.evidence:
             item["evidence"] = {part: round(value, 4) for part, value in hit.evidence.items()}
         matches.append(item)
+    read = [each.read_as or need for each, need in zip(rankings, search_for((query,)).queries, strict=True)]
     first = answer.names[0] if answer.names else None
     leading = [each for each in rankings if (each.hits[0].key if each.hits else None) == first] or rankings
     return Explained(
@@ -90,6 +95,5 @@ def explained(query: str, answer: SearchAnswer, rankings: Sequence[Ranking]) -> 
         answer=answer,
         matches=tuple(matches),
         confidence=max(each.confidence for each in leading),
-        # Of several needs each was looked up by itself.
-        read_as=rankings[0].read_as if len(rankings) == 1 else "",
+        read_as="\n".join(read) if any(ranking.read_as for ranking in rankings) else "",
     )

@@ -7,6 +7,7 @@ proposal and takes it into the configuration, or does not.
 The feed holds such words only if `activity.queries` is on; see `toolcrib.activity.query_words` for what is kept.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,6 +19,9 @@ from toolcrib.limits import LEARNED_WORDS_PER_TOOL, SEARCHES_REMEMBERED
 
 _WORD = re.compile(r"[a-z]+|[^\W\d_a-zA-Z]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_NO_TEXT = frozenset(("y", "n", "yes", "no", "true", "false", "on", "off", "null"))
+"""What YAML takes for something else than a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +114,15 @@ def own_words(name: str) -> frozenset[str]:
 def write_yaml(proposals: Sequence[Proposal]) -> str:
     """The proposals as they would stand in the configuration file."""
     lines = ["tools:", "  aliases:"]
-    lines += [f"    {item.tool}: [{', '.join(item.words)}]  # {_sessions(item.sessions)}" for item in proposals]
+    for item in proposals:
+        words = ", ".join(map(_quoted, item.words))
+        lines.append(f"    {_quoted(item.tool)}: [{words}]  # {_sessions(item.sessions)}")
     return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """A word or a name as YAML reads it as a text: `off` would be false, `1_0` a number."""
+    return text if _PLAIN.fullmatch(text) and text.lower() not in _NO_TEXT else json.dumps(text, ensure_ascii=False)
 
 
 def _sessions(count: int) -> str:
@@ -121,7 +132,7 @@ def _sessions(count: int) -> str:
 def _propose(
     tool: str, words: Mapping[str, set[str]], sessions: int, min_sessions: int, known: Collection[str]
 ) -> Proposal | None:
-    said = own_words(tool) | {_stem(word) for word in known}
+    said = own_words(tool).union(*map(own_words, known))
     counts = Counter({word: len(who) for word, who in words.items() if len(who) >= min_sessions})
     kept = sorted((word for word in counts if _stem(word) not in said), key=lambda word: (-counts[word], word))
     kept = kept[:LEARNED_WORDS_PER_TOOL]
@@ -132,7 +143,7 @@ def _propose(
 
 def _known(tool: str, aliases: Mapping[str, Collection[str]]) -> Collection[str]:
     """The aliases of a tool, given under its whole name or under the source's own."""
-    return aliases.get(tool, aliases.get(tool.partition(SEPARATOR)[2], ()))
+    return [*aliases.get(tool, ()), *aliases.get(tool.partition(SEPARATOR)[2], ())]
 
 
 def _words_of(detail: Json) -> frozenset[str]:

@@ -391,3 +391,29 @@ def test_two_ways_of_searching_are_compared_under_their_names(tmp_path: Path) ->
     path.write_text(json.dumps(ANSWER))
     shown = toolcrib("eval", "--tools", path, "--compare", "lexical").stdout
     assert re.search(r"^ +hybrid +lexical +change", shown, re.MULTILINE)
+    same = toolcrib("eval", "--tools", path, "--compare", "hybrid")
+    assert same.returncode == 2 and "compares the run with itself" in same.stderr
+
+
+@pytest.mark.requirement("X21")
+def test_definitions_that_cannot_be_used_are_told_by_every_command_over_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "tools.jsonl"
+    rows = [{"name": "ring", "description": "Ring the bell."}, {"name": "boil", "parameters": ["water"]}]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    for command in (("search", "ring"), ("describe", "ring"), ("tokens",)):
+        run = toolcrib(*command, "--tools", path)
+        assert run.returncode == 0
+        assert "left out: tools/boil: " in run.stdout + run.stderr
+    refused = toolcrib("describe", "boil", "--tools", path)
+    assert refused.returncode == 2
+    assert "`boil` is left out: " in refused.stderr.splitlines()[-1]
+
+
+@pytest.mark.requirement("S4")
+def test_tools_with_names_of_core_tools_are_searched_and_described_as_a_gateway_serves_them(tmp_path: Path) -> None:
+    path = tmp_path / "tools.jsonl"
+    rows = [{"name": "read_file", "description": "Read a file."}, {"name": "click", "server": "browser"}]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    found = json.loads(toolcrib("search", "read a file", "--tools", path, "--json").stdout)
+    assert (found["total_available"], found["matches"][0]["name"]) == (2, "read_file")
+    assert json.loads(toolcrib("describe", "browser__click", "--tools", path).stdout)["name"] == "browser__click"

@@ -48,6 +48,27 @@ def test_without_abstention_what_comes_nearest_is_shown_as_doubtful(tools: Path,
     assert "get_forecast" in shown
 
 
+@pytest.mark.requirement("S24")
+def test_a_reranker_that_had_no_part_in_an_answer_is_told(tools: Path, home: Path, terminal: Terminal) -> None:
+    reranker = {"enabled": True, "endpoint": "http://127.0.0.1:9/v1/embeddings"}
+    settings = home / "project" / "toolcrib.yaml"
+    settings.write_text(
+        json.dumps({"python": {"text": {"module": "textwrap"}}, "tools": {"tool_search": {"reranker": reranker}}})
+    )
+    done = terminal.run("search", "wrap a paragraph", "--config", str(settings))
+    assert done.code == 0
+    assert "toolcrib: The reranker had no part in this: " in done.err
+
+
+@pytest.mark.requirement("X4")
+def test_a_need_that_nothing_fits_is_named_beside_what_fits_the_other(tools: Path, terminal: Terminal) -> None:
+    shown = terminal.run(
+        "search", "weather forecast\ntune my grand piano before the concert", "--tools", str(tools)
+    ).out
+    assert shown.splitlines()[0] == "Nothing fits for: tune my grand piano before the concert"
+    assert "get_forecast" in shown
+
+
 @pytest.mark.requirement("X2", "X25")
 def test_an_evaluation_can_be_asked_how_it_does_with_less_abstention(
     tools: Path, home: Path, terminal: Terminal

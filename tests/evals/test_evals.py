@@ -121,6 +121,8 @@ def test_a_gate_names_what_was_not_reached():
     assert unmet(summary, {"recall@5": 0.0}) == []
     assert unmet(summary, {"recall@5": 0.8}) == ["recall@5 is 0.0000, at least 0.8 is asked for"]
     assert "not measured" in unmet(summary, {"abstention": 0.5})[0]
+    absent = {**summary, "n_queries": 3, "abstention": {"n": 3, "correct": 3}}
+    assert unmet(absent, {"abstention": 1.0, "recall@5": 0.0}) == ["recall@5 was not measured, at least 0 is asked for"]
 
 
 @pytest.mark.requirement("X25")

@@ -162,6 +162,9 @@ def test_a_name_that_begins_with_a_courtesy_is_found_as_it_was_typed(model: Stat
         ("remvoe backgroud of photo", "remove background of photo"),
         ("silense alert for an hour", "silence alert for an hour"),
         ("Regsiter domian name", "register domain name"),
+        # Their beginnings are Spanish and Portuguese words.
+        ("wether forcast for next week", "weather forecast for next week"),
+        ("acknowlege allert", "acknowledge alert"),
     ],
 )
 def test_a_misspelt_query_is_answered_as_the_one_that_was_meant(retriever: HybridRetriever, misspelt: str, meant: str):

@@ -35,12 +35,17 @@ class Scripted:
         self.word = word
         self.calls: list[list[str]] = []
         self.failure: Exception | None = None
+        self.dimensions = 2
+        self.of_queries = 0
+        """Dimensions of queries alone, if they have others."""
 
     def embed(self, texts: Sequence[str], *, budget_s: float) -> list[list[float]]:
         self.calls.append(list(texts))
         if self.failure is not None:
             raise self.failure
-        return [[1.0, 0.0] if self.word in text or "search_query" in text else [0.2, 1.0] for text in texts]
+        rest = [0.0] * ((self.of_queries if "search_query" in texts[0] and self.of_queries else self.dimensions) - 2)
+        near = [self.word in text or "search_query" in text for text in texts]
+        return [[*((1.0, 0.0) if each else (0.2, 1.0)), *rest] for each in near]
 
 
 class Setting:
@@ -101,6 +106,49 @@ def test_any_failure_leaves_the_lexical_answer_and_is_counted(failure: Exception
     assert setting.keys() == setting.lexical()
     assert setting.reranker.state.failures == 1
     assert setting.reranker.state.last_failure
+
+
+@pytest.mark.requirement("S24")
+def test_without_the_endpoint_each_toolset_has_its_share_of_the_places_that_were_asked_for():
+    tools = [document(f"list_{n}", "List things", toolset="one") for n in range(8)]
+    tools += [document(f"list_{n}", "List other things now", toolset="two") for n in range(8, 12)]
+    inner = LexicalRetriever().index(tools)
+    endpoint = Scripted()
+    endpoint.failure = EmbeddingFailed("down")
+    reranker = Reranker(endpoint, clock=lambda: 0.0, report=lambda _: None)
+    index = RerankedIndex(inner=inner, documents={tool.key: tool for tool in tools}, reranker=reranker)
+    found, usual = index.search("list things", limit=4), inner.search("list things", limit=4)
+    assert found.hits == usual.hits
+    assert found.mode == "lexical (endpoint unavailable)"
+    assert inner.search("list things", limit=50).hits[:4] != usual.hits
+
+
+@pytest.mark.requirement("S24")
+def test_an_endpoint_whose_model_changed_is_counted_and_asked_for_the_tools_anew():
+    endpoint, begun, now = Scripted(), list[Callable[[], None]](), [0.0]
+    reports: list[str] = []
+    reranker = Reranker(endpoint, clock=lambda: now[0], report=reports.append)
+    index = RerankedRetriever(LexicalRetriever(), reranker, begin=begun.append).index(TOOLS)
+    begun.pop()()
+    endpoint.dimensions = 3
+    assert index.search("file stuff", limit=3).mode == "lexical (endpoint unavailable)"
+    assert reranker.state.failures == 1 and "a query has 3 dimensions, tools have 2" in reports[0]
+    assert index.search("file stuff", limit=3).mode == "lexical (endpoint unavailable)"
+    begun.pop()()
+    assert index.search("file stuff", limit=3).mode == "lexical+rerank"
+
+
+@pytest.mark.requirement("S24", "D4")
+def test_an_endpoint_that_never_agrees_with_itself_is_not_asked_for_all_tools_at_every_search():
+    endpoint, begun, now = Scripted(), list[Callable[[], None]](), [0.0]
+    reranker = Reranker(endpoint, clock=lambda: now[0], report=lambda _: None)
+    index = RerankedRetriever(LexicalRetriever(), reranker, begin=begun.append).index(TOOLS)
+    endpoint.of_queries = 3
+    for _ in range(2 * EMBEDDING_BREAKER_FAILURES):
+        while begun:
+            begun.pop()()
+        index.search("file stuff", limit=3)
+    assert sum("search_document" in call[0] for call in endpoint.calls) == 2
 
 
 @pytest.mark.requirement("S24")

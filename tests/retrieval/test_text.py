@@ -18,6 +18,9 @@ from toolcrib.retrieval.text import family, in_words, normal_name, query_terms, 
         ("GitHub", ["git", "hub", "github"]),
         ("base64", ["base", "64", "base64"]),
         ("Größe", ["grosse"]),
+        ("Łódź", ["lodz"]),
+        ("Ændring", ["aendring"]),
+        ("ØRE", ["ore"]),
         ("tạo ảnh", ["tao", "anh"]),
         ("đường", ["duong"]),
         ("搜索词", ["搜索", "索词", "搜", "索", "词"]),
@@ -26,6 +29,15 @@ from toolcrib.retrieval.text import family, in_words, normal_name, query_terms, 
 )
 def test_texts_come_apart_into_terms(text: str, expected: list[str]):
     assert terms(text) == expected
+
+
+@pytest.mark.requirement("X6")
+@pytest.mark.parametrize("name", ["øre_liste", "łódź", "ændring", "œuvre", "þing", "straße", "đường"])
+def test_a_name_is_the_same_in_small_and_in_capital_letters(name: str):
+    capitals = name.replace("ß", "ẞ").upper()
+    assert normal_name(capitals) == normal_name(name) == normal_name(name.capitalize())
+    assert normal_name(name).isascii()
+    assert terms(capitals)[-1] == terms(name)[-1]
 
 
 @pytest.mark.parametrize(

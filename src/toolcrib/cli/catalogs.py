@@ -5,7 +5,7 @@ prefix.
 """
 
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -22,10 +22,12 @@ from toolcrib.sources.listed import ListedToolsets
 DEFAULT_TOOLSET = "tools"
 
 
-def load_catalog(path: Path, *, settings: Settings | None = None, lock: Path | None = None) -> Crib:
+def load_catalog(
+    path: Path, *, settings: Settings | None = None, lock: Path | None = None, core: Iterable[str] | None = None
+) -> Crib:
     """A crib over a file of definitions. Raises `ConfigError` that names the line.
 
-    Without settings it only counts: nothing is screened or compared with a lock.
+    Without settings it only counts: nothing is screened or compared with a lock. Without a core the usual one counts.
     """
     servers: dict[str, list[JsonObject]] = {}
     for definition in read_definitions(path):
@@ -42,9 +44,8 @@ def load_catalog(path: Path, *, settings: Settings | None = None, lock: Path | N
     if not any(toolset.tools for toolset in toolsets):
         reason = toolsets[0].skipped[0].reason
         raise ConfigError(f"{path}: holds no tool that can be used: {reason.rstrip('.')}.")
-    return Crib(
-        ListedToolsets(str(path), toolsets), settings=settings or Settings(pins="off", screening="off"), lock=lock
-    )
+    chosen = settings or Settings(pins="off", screening="off")
+    return Crib(ListedToolsets(str(path), toolsets), settings=chosen, lock=lock, core=core)
 
 
 def read_definitions(path: Path) -> Iterator[JsonObject]:

@@ -1,7 +1,7 @@
 """The crib that a command works on: a file of definitions, or the sources of a configuration file."""
 
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -9,14 +9,17 @@ from toolcrib.cli.catalogs import load_catalog
 from toolcrib.cli.progress import starting_bar
 from toolcrib.config import load_settings, lock_file, open_sources
 from toolcrib.crib import Crib
-from toolcrib.definitions import Json
+from toolcrib.definitions import Json, Skipped
 from toolcrib.errors import ConfigError
+from toolcrib.intake.findings import make_visible
 from toolcrib.limits import AUDIT_START_S
 from toolcrib.sources.base import Settling, Source
 
 T = TypeVar("T")
 
 DEFAULT_CONFIG = "toolcrib.yaml"
+_NAMED = 3
+"""Definitions that are named one by one when they are left out, beside what a command is for."""
 
 
 def open_crib(
@@ -30,6 +33,7 @@ def open_crib(
 ) -> Crib:
     """The crib of `--tools` or `--config`; without either, of `toolcrib.yaml` here. Raises `ConfigError`.
 
+    No tool is core unless the settings name it, as for a gateway: these commands look at what a model would search.
     With the full name of a `tool`, the servers that cannot have it are left out: nobody waits for them. `options` are
     those of the command by which a file is named.
     """
@@ -37,8 +41,9 @@ def open_crib(
         raise ConfigError("Give --tools or --config, not both.")
     path = config or (Path(DEFAULT_CONFIG) if tools is None and Path(DEFAULT_CONFIG).exists() else None)
     settings = load_settings(path, flags=flags).settings
+    core = settings.tools.core or ()
     if tools is not None:
-        return load_catalog(tools, settings=settings, lock=lock)
+        return load_catalog(tools, settings=settings, lock=lock, core=core)
     if path is None:
         raise ConfigError(f"There is no {DEFAULT_CONFIG} here: give {options}{_made_by_install()}.")
     sources = open_sources(settings)
@@ -48,7 +53,7 @@ def open_crib(
             "(`python: {NAME: {module: MODULE}}`)."
         )
     chosen = sources if tool is None else _those_with(tool, sources)
-    return Crib(*chosen, settings=settings, lock=lock or lock_file(path, settings))
+    return Crib(*chosen, settings=settings, lock=lock or lock_file(path, settings), core=core)
 
 
 def _those_with(tool: str, sources: Sequence[Source]) -> Sequence[Source]:
@@ -65,7 +70,7 @@ def _those_with(tool: str, sources: Sequence[Source]) -> Sequence[Source]:
 def use_crib(crib: Crib, work: Callable[[Crib], Awaitable[T]]) -> T:
     """Starts the servers of a crib, waits for their tools, does the work, and ends them.
 
-    Servers that cannot be asked are named on standard error; the others count.
+    Servers that cannot be asked, and definitions that cannot be used, are named on standard error; the others count.
     """
     import asyncio
     import logging
@@ -77,9 +82,18 @@ def use_crib(crib: Crib, work: Callable[[Crib], Awaitable[T]]) -> T:
         async with crib:
             for name, reason in (await settle(crib)).items():
                 sys.stderr.write(f"toolcrib: {name} could not be asked: {reason}\n")
+            sys.stderr.writelines(f"toolcrib: {line}\n" for line in left_out(crib.skipped))
             return await work(crib)
 
     return asyncio.run(run())
+
+
+def left_out(skipped: Sequence[Skipped], most: int = _NAMED) -> Iterator[str]:
+    """A line for each definition that cannot be used, and why; of many, the first."""
+    for item in skipped[:most]:
+        yield make_visible(f"left out: {item.toolset}/{item.name}: {item.reason}")
+    if len(skipped) > most:
+        yield f"left out: {len(skipped) - most} more; `toolcrib doctor` names those of a configuration"
 
 
 async def settle(crib: Crib) -> dict[str, str]:

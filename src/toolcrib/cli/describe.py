@@ -69,6 +69,9 @@ def unknown_tool(name: str, answer: str, crib: "Crib") -> "ConfigError":
             return ConfigError(
                 f"`{name}` is held back: {reason}. `toolcrib pins list` shows it, `pins approve` lets it in."
             )
+    for item in crib.skipped:
+        if name in (item.name, f"{item.toolset.removeprefix('mcp-')}__{item.name}"):
+            return ConfigError(f"`{name}` is left out: {item.reason.rstrip('.')}.")
     for toolset in crib.inventory.toolsets:
         if toolset.unavailable and toolset.prefix and name.startswith(f"{toolset.prefix}__"):
             return ConfigError(f"`{name}` cannot be had now: its server is the one that could not be asked.")

@@ -75,14 +75,19 @@ def evaluate(
 
     Example: toolcrib eval --tools corpus/tools.jsonl --queries corpus/queries.jsonl --min-recall5 0.8
     """
+    from toolcrib.errors import ConfigError
     from toolcrib.evals import report
     from toolcrib.evals.compare import compare as compare_runs
     from toolcrib.evals.run import unmet
     from toolcrib.settings import ToolSearchSettings
 
     catalog = _read(tools, config, queries, _Wish(retrieval=retrieval, semantic=semantic, abstention=abstention))
-    run = _run(catalog, catalog.search, weighed=True)
     against = ToolSearchSettings(semantic=_TIERS[compare]) if compare else None
+    if against and _way(against) == _way(catalog.search):
+        raise ConfigError(
+            f"--compare {compare} compares the run with itself: give it another --retrieval or --abstention."
+        )
+    run = _run(catalog, catalog.search, weighed=True)
     other = _run(catalog, against) if against else None
     summary = run.summary()
     if chart:
@@ -116,6 +121,14 @@ def evaluate(
         typer.echo(f"toolcrib: {complaint}", err=True)
     if complaints:
         raise typer.Exit(1)
+
+
+def _way(search: "ToolSearchSettings") -> object:
+    """What tells one way of searching from another."""
+    from toolcrib.retrieval.factory import semantic_tier
+
+    tier = semantic_tier(search)
+    return tier, tier == "off" or search.abstention, search.reranker.enabled and search.reranker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

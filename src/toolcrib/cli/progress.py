@@ -44,13 +44,15 @@ def waited_for(names: Sequence[str]) -> str:
 
 def wait_for_vectors(retriever: "Retriever", *, seconds: float = float("inf")) -> None:
     """Waits until every tool of the indexes has its vectors, or as long as given, with a bar on standard error."""
-    from toolcrib.retrieval.factory import fills_of
+    from toolcrib.retrieval.factory import RerankedRetriever, fills_of
 
     ends = time.monotonic() + seconds
     for fill in fills_of(retriever):
         if not fill.state.settled:
             with vector_bar("reading tools") as heard:
                 fill.wait(max(0.0, ends - time.monotonic()), heard)
+    if isinstance(retriever, RerankedRetriever):
+        retriever.wait(max(0.0, ends - time.monotonic()))
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """`toolcrib search`: what a model would find."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -34,13 +35,12 @@ def search(
 
     Example: toolcrib search --tools tools.jsonl "open an issue" --explain
     """
-    from rich.text import Text
-
     from toolcrib.cli.cribs import open_crib, use_crib
     from toolcrib.cli.progress import wait_for_vectors
     from toolcrib.explaining import explain_search
     from toolcrib.intake.findings import make_visible
     from toolcrib.limits import FILL_SEARCH_WAIT_S
+    from toolcrib.retrieval.factory import RerankedRetriever
 
     flags: dict[str, Json] = {"tools.tool_search.enabled": "on"}
     if retrieval:
@@ -53,27 +53,52 @@ def search(
     async def look(crib: "Crib") -> "Explained":
         session = crib.session()
         # A short-lived process has no background: it waits a while, and the answer says how far it came.
-        wait_for_vectors(crib.discovery.prepare(session.catalog), seconds=FILL_SEARCH_WAIT_S)
-        return explain_search(crib, session, query, limit=limit, explain=explain)
+        retriever = crib.discovery.prepare(session.catalog)
+        wait_for_vectors(retriever, seconds=FILL_SEARCH_WAIT_S)
+        found = explain_search(crib, session, query, limit=limit, explain=explain)
+        if isinstance(retriever, RerankedRetriever) and "unavailable" in found.answer.mode:
+            why = retriever.reranker.state.last_failure or "the vectors of the tools are not all there yet"
+            sys.stderr.write(f"toolcrib: The reranker had no part in this: {make_visible(why)}.\n")
+        return found
 
     found = use_crib(open_crib(tools=tools, config=config, flags=flags), look)
     if json:
         print_json(found.as_json())
         return
+    _show(found, open_console())
+    if explain:
+        _show_reading(found, open_console())
+
+
+def _show(found: "Explained", console: "Console") -> None:
+    """The hits, and what an answer says beside them."""
+    from rich.text import Text
+
+    from toolcrib.intake.findings import make_visible
+
     answer = found.answer
-    console = open_console()
     if answer.abstained:
         names = ", ".join(found.nearest)
         total = answer.body["total_available"]
         console.print(f"Nothing among {total:,} tools fits.{f' Nearest, without fitting: {names}.' if names else ''}")
     if answer.doubtful:
         console.print("Perhaps none of these fits; they come nearest.", style="yellow")
+    unmet = answer.body.get("nothing_for")
+    for need in unmet if isinstance(unmet, list) else ():
+        console.print(Text(f"Nothing fits for: {make_visible(str(need))}", style="yellow"))
     for number, match in enumerate(found.matches, 1):
         _print_match(number, match, console)
-    if explain:
-        if found.read_as:
-            console.print(Text(f"Read as: {make_visible(found.read_as)}", style="dim"))
-        console.print(f"Searched: {answer.mode}.", style="dim", highlight=False)
+
+
+def _show_reading(found: "Explained", console: "Console") -> None:
+    """What was looked up, and how."""
+    from rich.text import Text
+
+    from toolcrib.intake.findings import make_visible
+
+    for line in found.read_as.splitlines():
+        console.print(Text(f"Read as: {make_visible(line)}", style="dim"))
+    console.print(f"Searched: {found.answer.mode}.", style="dim", highlight=False)
 
 
 def _print_match(number: int, match: "JsonObject", console: "Console") -> None:

@@ -30,6 +30,7 @@ def tokens(
     from rich.text import Text
 
     from toolcrib.cli.catalogs import load_catalog
+    from toolcrib.cli.cribs import left_out
     from toolcrib.terminal import print_hanging
 
     crib = load_catalog(tools)
@@ -38,8 +39,8 @@ def tokens(
         print_json(report)
         return
     _show(report, context, open_console())
-    for item in crib.skipped[:20]:
-        print_hanging(open_console(), Text("left out: "), Text(f"{item.toolset}/{item.name}: {item.reason}"))
+    for line in left_out(crib.skipped, 20):
+        print_hanging(open_console(), Text(""), Text(line))
 
 
 def _show(report: "JsonObject", context: int | None, console: "Console") -> None:

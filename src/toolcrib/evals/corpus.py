@@ -84,13 +84,13 @@ def read_queries(path: Path) -> list[Query]:
         if "relevant" not in row:
             raise CorpusError(f"{place}: has no `relevant`: give a list of tool ids, an empty one if nothing fits.")
         relevant = row["relevant"]
-        if not isinstance(relevant, list) or not all(isinstance(each, str) for each in relevant):
+        if not isinstance(relevant, list) or not all(isinstance(each, str) or type(each) is int for each in relevant):
             raise CorpusError(f"{place}: `relevant` must be a list of tool ids.")
         queries.append(
             Query(
                 id=_text(row, "id", place, default=str(place.number)),
                 text=_text(row, "query", place),
-                relevant=frozenset(cast(list[str], relevant)),
+                relevant=frozenset(map(str, relevant)),
                 category=_text(row, "category", place, default=""),
             )
         )

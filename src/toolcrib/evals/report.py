@@ -22,7 +22,7 @@ def text_report(evaluation: Evaluation) -> str:
         f"{_count(evaluation.tools, 'tool', 'tools')}, {_count(answerable, 'answerable query', 'answerable queries')}, "
         f"{absent} absent; {evaluation.retrieval}"
     ]
-    for name in _SHOWN:
+    for name in _SHOWN if answerable else ():
         values = evaluation.values(name)
         mean = sum(values) / len(values) if values else 0.0
         low, high = evaluation.interval(name)
@@ -31,7 +31,8 @@ def text_report(evaluation: Evaluation) -> str:
     right = sum(not outcome.answerable and not outcome.found for outcome in evaluation.outcomes)
     if absent:
         lines.append(f"absent     {_bar(right / absent)} {right} of {absent} rightly empty")
-    lines.append(f"emptied    {emptied} of {answerable} answerable queries got nothing")
+    if answerable:
+        lines.append(f"emptied    {emptied} of {answerable} answerable queries got nothing")
     doubted = doubt(evaluation.outcomes)
     found = sum(outcome.shows_right for outcome in evaluation.outcomes)
     missed = answerable - found - emptied

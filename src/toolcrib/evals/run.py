@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from toolcrib.evals.break_even import BreakEven
 from toolcrib.evals.corpus import Query
@@ -133,12 +134,12 @@ def unmet(summary: Summary, minimums: Mapping[str, float]) -> list[str]:
 
 
 def _number(summary: Summary, name: str) -> float | None:
+    counts = cast("Mapping[str, int]", summary.get("abstention", {}))
+    absent = counts.get("n", 0)
     if name == "abstention":
-        counts = summary.get("abstention")
-        if not isinstance(counts, dict) or not counts.get("n"):  # pyright: ignore[reportUnknownMemberType]
-            return None
-        return float(counts["correct"]) / float(counts["n"])  # pyright: ignore[reportUnknownArgumentType]
-    value = summary.get(name)
+        return counts["correct"] / absent if absent else None
+    # Where every query is absent there is nothing that could have been found.
+    value = summary.get(name) if summary.get("n_queries") != absent else None
     return float(value) if isinstance(value, int | float) else None
 
 

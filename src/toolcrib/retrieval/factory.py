@@ -8,7 +8,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from threading import Lock, Thread
+from threading import TIMEOUT_MAX, Event, Lock, Thread
 
 from toolcrib.errors import ConfigError
 from toolcrib.retrieval.base import Document, Index, Retriever
@@ -49,25 +49,37 @@ class EndpointFill:
         self._documents = tuple(documents)
         self._begin = begin if begin is not None else _in_background
         self._free = Lock()
+        self._ended = Event()
+        self._whole: int | None = None
+        """In which round of the reranker all were there: then an endpoint is not asked for ever for more vectors than
+        there is room for."""
 
     def start(self) -> None:
         """Fetches what is missing, unless that is under way or done."""
-        if not self._free.acquire(blocking=False):
+        if self._whole == self._reranker.rounds or not self._free.acquire(blocking=False):
             return
+        self._ended.clear()
         try:
             self._begin(self._run)
         except RuntimeError as error:  # no thread to be had
-            self._free.release()
+            self._end()
             logger.warning("the vectors of tools cannot be fetched now: %s", error)
 
     def _run(self) -> None:
-        done = False
+        rounds = self._reranker.rounds
         try:
-            done = self._reranker.prepare(self._documents, budget_s=PREPARE_BUDGET_S)
+            if self._reranker.prepare(self._documents, budget_s=PREPARE_BUDGET_S):
+                self._whole = rounds
         finally:
-            # Kept when all is done: an endpoint is not asked for ever for more vectors than there is room for.
-            if not done:
-                self._free.release()
+            self._end()
+
+    def _end(self) -> None:
+        self._free.release()
+        self._ended.set()
+
+    def wait(self, seconds: float) -> None:
+        """Waits until what was begun has ended, well or not, or so long."""
+        self._ended.wait(min(seconds, TIMEOUT_MAX))
 
 
 def _in_background(run: Callable[[], None]) -> None:
@@ -83,10 +95,11 @@ class RerankedRetriever:
         self.inner = inner
         self.reranker = reranker
         self._begin = begin
+        self._fill: EndpointFill | None = None
 
     def index(self, documents: Sequence[Document]) -> Index:
         """The index of these documents; their vectors are fetched in the background, again after a failure."""
-        fill = EndpointFill(self.reranker, documents, begin=self._begin)
+        fill = self._fill = EndpointFill(self.reranker, documents, begin=self._begin)
         fill.start()
         return RerankedIndex(
             inner=self.inner.index(documents),
@@ -95,6 +108,11 @@ class RerankedRetriever:
             fill=fill.start,
             report=logger.warning,
         )
+
+    def wait(self, seconds: float) -> None:
+        """Waits until the vectors of the newest index are there, or cannot be had, or so long."""
+        if self._fill is not None:
+            self._fill.wait(seconds)
 
 
 def build_retriever(

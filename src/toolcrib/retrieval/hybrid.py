@@ -264,9 +264,11 @@ class HybridIndex:
         if told is not None:
             text = told.text if self._weights.courtesies else plainly(told.text)
             return _Asked(text=text, typed=plain, beside=(plain[:QUERY_MAX_CHARS], *told.words))
-        beside = self._english(plain)
-        text = plain if beside else self._lexical.respelt(plain, self._vocabulary.knows)
-        return _Asked(text=text, typed=text, beside=beside, by_words=bool(beside))
+        text, beside = self._lexical.respelt(plain, self._vocabulary.knows), self._english(plain)
+        # What looks foreign may be misspelt: it is, if nothing foreign is left of it once it is spelt anew.
+        if beside and (text == plain or self._english(text)):
+            return _Asked(text=plain, typed=plain, beside=beside, by_words=True)
+        return _Asked(text=text, typed=text)
 
     def _seen(self, asked: "_Asked") -> "tuple[_Look, Signals]":
         """A look at every row; where that does not settle whether anything fits, a closer one at the best.

@@ -271,15 +271,20 @@ class LexicalIndex:
         found = select(self._best(words, named), self._documents.get, limit=limit, rival=self.rival)
         if not found:
             return self.by_substring(query, limit)
+        read_as = self.respelt(query, _knows_nothing) if any(word.misspelt for word in words) and not named else ""
         if explain:
-            evidence = [self.evidence(document, words, score) for score, document in found]
+            is_named = {self._documents[row].key for row in named}
+            evidence = [
+                self.evidence(document, words, score, named=document.key in is_named) for score, document in found
+            ]
             hits = [
                 Hit(document.key, score, told, document)
                 for (score, document), told in zip(found, evidence, strict=True)
             ]
         else:
             hits = [Hit(document.key, score, NO_EVIDENCE, document) for score, document in found]
-        return Ranking(hits=tuple(hits), abstained=False, confidence=lexical_confidence(words, named, found[0][0]))
+        confidence = lexical_confidence(words, named, found[0][0])
+        return Ranking(hits=tuple(hits), abstained=False, confidence=confidence, read_as=read_as)
 
     def match(self, query: str, beside: Sequence[str] = (), *, named: str | None = None) -> Match:
         """Scores every row for a query, and for what means the same as some of it; `named` is looked up as a name."""
@@ -335,14 +340,21 @@ class LexicalIndex:
             self._names = ("\n".join(map(normal_name, keys)), keys)
         return self._names
 
-    def evidence(self, document: Document, words: Sequence[Word], score: float | None) -> dict[str, float]:
-        """What each field gave to a document by words; with a score, the rest is what its name gave."""
+    def evidence(
+        self, document: Document, words: Sequence[Word], score: float | None, *, named: bool = False
+    ) -> dict[str, float]:
+        """What each field gave to a document by words; of a score the rest is what its name gave, if it is named.
+
+        If not, it is what rounding takes from the largest part, or adds to it.
+        """
         weights = {number: weight for word in words for number, weight in word.numbers}
         shares = self._analyser.shares(document)
         parts = self._analyser.parts(shares, weights)
         parts["neighbours"] = sum(self._stand_in(shares, *pair) for pair in standing_in(words))
         if score is not None:
-            parts["exact_name"] = score - sum(parts.values())
+            rest = score - sum(parts.values())
+            part = "exact_name" if named else max(parts, key=parts.__getitem__)
+            parts[part] = parts.get(part, 0.0) + rest
         return {name: round(value, 4) for name, value in parts.items() if abs(value) >= 0.0005}
 
     def _stand_in(self, shares: Shares, near: Numbers, own: Numbers) -> float:
@@ -360,6 +372,10 @@ class LexicalIndex:
                 exact = 1 if query.strip() in names else 0
                 named[row] = max(named.get(row, 0), NAME_RANKS[kind] + exact)
         return named
+
+
+def _knows_nothing(_: str) -> bool:
+    return False
 
 
 def lift_named(scores: Floats, named: Mapping[int, int]) -> Floats:

@@ -60,6 +60,8 @@ class Word(Struct, frozen=True, kw_only=True):
     """Term numbers that answer to the word, with their weights; empty if the index knows none."""
     nearby: Numbers = ()
     """Term numbers of words that mean nearly the same."""
+    misspelt: bool = False
+    """Whether these are those of another word, one slip away."""
     telling: bool = True
     """Whether the word says anything by itself; grammatical words do not, nor do two words put together."""
 
@@ -105,13 +107,15 @@ class Weigher:
         numbers = self._forms(term, key, 1.0)
         if not numbers and self._weights.parted:
             numbers = self._parted(term)
-        if not numbers and self._weights.misspelt:
+        misspelt = not numbers and bool(self._weights.misspelt)
+        if misspelt:
             numbers = self._misspelt(term)
         own = self._vocabulary.get(term)
         mass = self._worth(key, 0 if own is None else self._postings.holding(own))
         telling = self._weights.salience.get(key, 1.0) > GRAMMATICAL
         nearby = self._nearby(term, key, mass) if telling and self._weights.nearby else ()
-        return Word(text=term, mass=mass, numbers=numbers, nearby=nearby, telling=telling)
+        is_misspelt = misspelt and bool(numbers)
+        return Word(text=term, mass=mass, numbers=numbers, nearby=nearby, misspelt=is_misspelt, telling=telling)
 
     def _nearby(self, term: str, key: str, mass: float) -> Numbers:
         """However rare it is, a neighbour is worth no more than the word itself."""

@@ -10,7 +10,7 @@ hits of any index in the same spirit.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Literal, Protocol
@@ -92,7 +92,18 @@ class RerankerState:
 class Reranker:
     """The vectors of one endpoint, by content, and its breaker. One per endpoint; indexes may come and go."""
 
-    __slots__ = ("_clock", "_embedder", "_lock", "_report", "_reported_at", "_settings", "_vectors", "state")
+    __slots__ = (
+        "_clock",
+        "_embedder",
+        "_forgot_at",
+        "_lock",
+        "_report",
+        "_reported_at",
+        "_settings",
+        "_vectors",
+        "rounds",
+        "state",
+    )
 
     def __init__(
         self,
@@ -107,9 +118,11 @@ class Reranker:
         self._report = report
         self._settings = settings if settings is not None else RerankerSettings()
         self._vectors: dict[str, Floats] = {}
-        self._reported_at = -math.inf
+        self._reported_at = self._forgot_at = -math.inf
         self._lock = Lock()
         self.state = RerankerState()
+        self.rounds = 0
+        """How often all vectors were dropped, because the endpoint has another model."""
 
     @property
     def settings(self) -> RerankerSettings:
@@ -147,14 +160,18 @@ class Reranker:
         if not rows:
             return None
         text = self._settings.query_prefix + query[:QUERY_MAX_CHARS]
-        vectors = None if self.rests else self._embed([text], self._settings.budget_s)
-        if vectors is None or vectors[0].shape != rows[0][1].shape:
-            return None
-        return {key: float(vector @ vectors[0]) for key, vector in rows if vector.shape == vectors[0].shape}
+        sizes = {len(vector) for _, vector in rows}
+        vectors = None if self.rests else self._embed([text], self._settings.budget_s, sizes)
+        return None if vectors is None else {key: float(vector @ vectors[0]) for key, vector in rows}
 
-    def _embed(self, texts: Sequence[str], budget_s: float) -> list[Floats] | None:
+    def _embed(self, texts: Sequence[str], budget_s: float, sizes: Collection[int] = ()) -> list[Floats] | None:
+        """The vectors of texts, beside vectors of some sizes: if there is another among these, all are fetched anew."""
         try:
             vectors = checked_vectors(self._embedder.embed(texts, budget_s=budget_s), count=len(texts))
+            if sizes and {len(vectors[0])} != sizes:
+                self._forget()
+                has = ", ".join(map(str, sorted(sizes)))
+                raise EmbeddingFailed(f"a query has {len(vectors[0])} dimensions, tools have {has}")
         except EmbeddingFailed as error:
             self._failed(str(error))
             return None
@@ -186,6 +203,14 @@ class Reranker:
         if due:
             self._report(f"the embeddings endpoint failed ({reason}); search answers without it")
 
+    def _forget(self) -> None:
+        """Drops what another model made. Not at every search: an endpoint that never agrees with itself is let be."""
+        with self._lock:
+            if self._clock() - self._forgot_at >= EMBEDDING_REPORT_EVERY_S:
+                self._forgot_at = self._clock()
+                self._vectors = {}
+                self.rounds += 1
+
     def _keep(self, documents: Sequence[Document], vectors: Sequence[Floats]) -> None:
         with self._lock:
             for document, vector in zip(documents, vectors, strict=True):
@@ -211,16 +236,20 @@ class RerankedIndex:
         return len(self.inner)
 
     def search(self, query: str, *, limit: int, explain: bool = False) -> Ranking:
-        """Ranks as the inner index does, then reorders; falls back to the inner order on any failure."""
-        ranking = self.inner.search(query, limit=max(limit, RERANKED_MAX_HITS), explain=explain)
+        """Ranks as the inner index does, then reorders; falls back to the inner answer on any failure."""
+        wide = ranking = self.inner.search(query, limit=max(limit, RERANKED_MAX_HITS), explain=explain)
+        lacking = ""
         # A name is what was meant: nothing reorders that.
-        if ranking.abstained or not ranking.hits or self._names(ranking.read_as or query, ranking.hits[0]):
-            return structs.replace(ranking, hits=ranking.hits[: max(0, limit)])
-        if self.reranker is not None:
-            ranking = self._by_endpoint(self.reranker, query, ranking)
-        if self.second is not None:
-            ranking = self._by_second_stage(self.second, query, ranking)
-        return structs.replace(ranking, hits=ranking.hits[: max(0, limit)])
+        if not (wide.abstained or not wide.hits or self._names(wide.read_as or query, wide.hits[0])):
+            if self.reranker is not None:
+                ranking = self._by_endpoint(self.reranker, query, wide)
+                lacking = " (endpoint unavailable)" if ranking is wide else ""
+            if self.second is not None:
+                ranking = self._by_second_stage(self.second, query, ranking)
+        if ranking is wide:
+            # Toolsets had their shares of more places than were asked for.
+            ranking = self.inner.search(query, limit=limit, explain=explain)
+        return structs.replace(ranking, hits=ranking.hits[: max(0, limit)], mode=f"{ranking.mode}{lacking}")
 
     def _names(self, text: str, hit: Hit) -> bool:
         wanted = normal_name(text[:QUERY_MAX_CHARS])
@@ -233,7 +262,7 @@ class RerankedIndex:
             self.fill()
         nearness = reranker.nearness(query, documents) if held else None
         if nearness is None or len(nearness) < len(documents):
-            return structs.replace(ranking, mode=f"{ranking.mode} (endpoint unavailable)")
+            return ranking
         order = sorted(ranking.hits, key=lambda hit: (-nearness[hit.key], hit.key))
         if reranker.settings.mode == "rrf":
             order = fuse_ranks(ranking.hits, order, k=reranker.settings.rrf_k)

@@ -33,7 +33,10 @@ _DENSE = re.compile(
 )
 _COMBINING = re.compile("[\u0300-\u036f]+")
 # Letters that Unicode does not decompose, though a keyboard without them writes the plain letter.
-_PLAIN = str.maketrans({"đ": "d", "ø": "o", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th", "ß": "ss"})
+_SMALL = {"đ": "d", "ø": "o", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th", "ß": "ss"}
+_PLAIN = str.maketrans(
+    _SMALL | {"ẞ" if small == "ß" else small.upper(): plain.title() for small, plain in _SMALL.items()}
+)
 _VOWEL = re.compile("[aeiouy]")
 _HISSING = ("ss", "sh", "ch", "x", "z")
 _KEPT_DOUBLE = frozenset("lsz")
