@@ -15,7 +15,7 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 
 LAYERS = [
     {"definitions", "limits", "alongside", "kernel", "_kernel"},
-    {"errors", "jsonc", "yaml_text"},
+    {"errors", "home", "jsonc", "yaml_text"},
     {"dialects"},
     {"intake", "settings", "tokens"},
     {"core", "catalog", "scope", "gate"},

@@ -79,7 +79,7 @@ def propose_aliases(
         if event.get("stage") == "search":
             searches += 1
             words = _words_of(event.get("detail"))
-            with_words += bool(words)
+            with_words += words is not None
             if words:
                 session.searches = [*session.searches, words][-SEARCHES_REMEMBERED:]
         elif event.get("stage") == "done":
@@ -146,9 +146,10 @@ def _known(tool: str, aliases: Mapping[str, Collection[str]]) -> Collection[str]
     return [*aliases.get(tool, ()), *aliases.get(tool.partition(SEPARATOR)[2], ())]
 
 
-def _words_of(detail: Json) -> frozenset[str]:
+def _words_of(detail: Json) -> frozenset[str] | None:
+    """The words of a search, perhaps none that could be kept; nothing if words are not kept at all."""
     words = detail.get("words") if isinstance(detail, Mapping) else None
-    return frozenset(word for word in words if isinstance(word, str)) if isinstance(words, list) else frozenset()
+    return frozenset(word for word in words if isinstance(word, str)) if isinstance(words, list) else None
 
 
 def _stem(word: str) -> str:

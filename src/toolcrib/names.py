@@ -69,6 +69,7 @@ def not_available(name: str, candidates: tuple[str, ...] = ()) -> ToolNotAvailab
     hint = (
         f"Did you mean {' or '.join(f'`{candidate}`' for candidate in candidates)}?"
         if candidates
-        else f"Use `{TOOL_SEARCH}` to find what you need."
+        # Below the gate there is no bridge; the answer is the same, whoever asks.
+        else f"Use a tool that you have; `{TOOL_SEARCH}`, if you have it, finds others."
     )
     return ToolNotAvailable(f"`{shown}` is not available in this session. {hint}")

@@ -7,6 +7,7 @@ rules of the first.
 from typing import cast
 
 import yaml
+from yaml.reader import ReaderError
 
 from toolcrib.jsonc import TextError
 from toolcrib.limits import CLIENT_FILE_MAX_DEPTH
@@ -19,13 +20,15 @@ def read_yaml(text: str, *, twice: bool = False) -> object:
 
     With `twice` a key may occur twice, as in a file that belongs to another program.
     """
-    loader = yaml.SafeLoader(text)
     try:
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is None:
             return None
         _check(node, {}, depth=0, twice=twice)
         return cast("object", loader.construct_document(node))  # pyright: ignore[reportUnknownMemberType]
+    except ReaderError as error:
+        raise TextError(f"the character #x{error.character:04x} may not stand here", error.position) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "it cannot be read"

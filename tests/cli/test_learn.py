@@ -53,6 +53,13 @@ def test_a_feed_without_words_says_which_setting_keeps_them(home: Path, terminal
     assert done.code == 1 and "`activity.queries: true`" in done.err
 
 
+def test_a_feed_that_keeps_words_is_not_told_to_keep_them(home: Path, terminal: Terminal) -> None:
+    path = home / "feed.jsonl"
+    path.write_bytes(orjson.dumps({"stage": "search", "session": "a", "detail": {"queries": 1, "words": []}}) + b"\n")
+    done = terminal.run("learn", "--activity", str(path))
+    assert done.code == 1 and "has no word that led to one tool" in done.err
+
+
 def test_nothing_to_propose_is_a_negative_answer(home: Path, terminal: Terminal) -> None:
     done = terminal.run("learn", "--activity", str(feed(home / "feed.jsonl")), "--min-sessions", "3")
     assert done.code == 1 and "in 3 sessions" in done.err and not done.out

@@ -1,6 +1,9 @@
 """Wrong use of every command: exit code 2, one sentence with what is wrong, no traceback, no file changed."""
 
+import io
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ FILES = {
     "broken.jsonl": '{"name": "a"}\n{broken\n',
     "broken.toml": "[mcp_servers.x\n",
     "broken.yaml": "tools: [\n",
+    "control.yaml": "pins: off\n# \x01\n",
     "empty.yaml": "",
     "empty.jsonl": "",
     "nobody.json": '{"mcpServers": {}}',
@@ -43,6 +47,7 @@ CONFIG = (
     (".", ".: cannot be read: Is a directory."),
     ("broken.yaml", "broken.yaml:2: is no valid YAML"),
     ("bytes.yaml", "bytes.yaml: is not UTF-8 text."),
+    ("control.yaml", "control.yaml:2: is no valid YAML: the character #x0001 may not stand here."),
     ("twice.yaml", "twice.yaml:2: is no valid YAML: the key `pins` occurs twice."),
     ("text.yaml", "text.yaml: must hold keys and values"),
     ("typo.yaml", "`tolls` is no setting: did you mean `tools`?"),
@@ -279,3 +284,69 @@ def test_wrong_use_is_one_sentence_exit_code_2_and_changes_nothing(
     assert found == (2, "", 1, True), done
     assert said in done.err
     assert everything(messy) == before
+
+
+def with_a_server(home: Path) -> None:
+    """A client's own file, whose servers are not started unasked."""
+    for path in home.rglob("mcp.json"):
+        path.unlink()
+    (home / ".cursor").mkdir(exist_ok=True)
+    (home / ".cursor" / "mcp.json").write_text('{"mcpServers": {"x": {"command": "false"}}}')
+
+
+STREAMS = (
+    ("version >&-", 0),
+    ("config show --json >&-", 0),
+    ("describe open_door --tools tools.jsonl >&-", 0),
+    ("tokens 2>&-", 2),
+    ("search door --config no.yaml 2>&-", 2),
+    ("audit <&-", 2),
+    ("serve --config house.yaml <&-", 0),
+)
+
+
+@pytest.mark.parametrize(("line", "code"), STREAMS, ids=[line for line, _ in STREAMS])
+def test_a_stream_that_is_closed_costs_neither_a_traceback_nor_the_exit_code(messy: Path, line: str, code: int) -> None:
+    with_a_server(messy)
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$0" -m toolcrib {line}', sys.executable],
+        cwd=messy / "project",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [("audit",), ("install", "cursor"), ("doctor",), ("token", "list")])
+def test_a_user_without_a_home_is_told_what_to_set(
+    messy: Path, terminal: Terminal, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(Path, "home", homeless)
+    done = terminal.run(*command)
+    assert (done.code, done.err) == (
+        2,
+        "toolcrib: This user has no home directory: set HOME to a directory for its files.\n",
+    )
+
+
+def homeless() -> Path:
+    raise RuntimeError("Could not determine home directory.")
+
+
+@pytest.mark.parametrize(("raised", "code"), [(KeyboardInterrupt, 130), (EOFError, 1)])
+def test_a_question_that_is_broken_off_ends_as_whoever_broke_it_off_means(
+    messy: Path, terminal: Terminal, monkeypatch: pytest.MonkeyPatch, raised: type[BaseException], code: int
+) -> None:
+    class Keyboard(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def readline(self, size: int | None = -1, /) -> str:
+            raise raised
+
+    with_a_server(messy)
+    monkeypatch.setattr(sys, "stdin", Keyboard())
+    assert terminal.run("audit").code == code

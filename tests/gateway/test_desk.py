@@ -27,6 +27,20 @@ def asked(principal: str = "me", **arguments: Any) -> ApprovalRequest:
     return ApprovalRequest(call=call, binding=binding_of(call), rule="*")
 
 
+def homeless() -> Path:
+    raise RuntimeError("Could not determine home directory.")
+
+
+@pytest.mark.requirement("X22")
+def test_without_a_home_nothing_waits_and_whoever_would_leave_a_question_is_told(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    desk, request = ApprovalDesk(), asked()
+    assert (desk.waiting(), desk.take(request.binding)) == ((), False)
+    with pytest.raises(ConfigError, match="set HOME"):
+        desk.ask(request)
+
+
 @pytest.mark.parametrize("modern", [False, True])
 @pytest.mark.requirement("X22", "B4")
 async def test_a_client_that_cannot_ask_is_refused_with_the_command_that_lets_the_call_through_once(

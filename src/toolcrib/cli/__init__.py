@@ -9,9 +9,13 @@ import sys
 from io import TextIOWrapper
 from typing import NoReturn, Protocol, cast
 
+_LAST_STREAM = 2
+"""The descriptor of standard error."""
+
 
 def main() -> None:
     """Runs the command line."""
+    _open_streams()
     import typer
 
     from toolcrib.cli.app import build_app
@@ -36,9 +40,9 @@ def main() -> None:
     except complaint as error:
         _complain(cast("_Complaint", error))
         sys.exit(2)
-    except typer.Abort:
-        # The end of the input where an answer was expected.
-        sys.exit(1)
+    except typer.Abort as ended:
+        # Ctrl-C, or the end of the input, where an answer was expected.
+        sys.exit(130 if isinstance(ended.__context__, KeyboardInterrupt) else 1)
     except SystemExit as ended:
         # Typer takes a reader that went away for a failure.
         if isinstance(ended.__context__, BrokenPipeError):
@@ -50,6 +54,16 @@ def main() -> None:
         _fail(error)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _open_streams() -> None:
+    """Puts an empty stream where whoever started this closed one: else the next file or pipe would take its place."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _LAST_STREAM:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
 
 
 def _flush() -> None:

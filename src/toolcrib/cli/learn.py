@@ -64,7 +64,7 @@ def learn(
         sys.stdout.write(write_yaml(lesson.proposals))
     elif lesson.searches and not lesson.with_words:
         sys.stderr.write(
-            f"{file}: has {lesson.searches} searches without their words: set `activity.queries: true` to keep them.\n"
+            f"{file}: has no words of its searches ({lesson.searches}): set `activity.queries: true` to keep them.\n"
         )
     else:
         sys.stderr.write(f"{file}: has no word that led to one tool in {min_sessions} sessions.\n")

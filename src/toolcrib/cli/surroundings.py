@@ -8,6 +8,7 @@ from pathlib import Path
 from toolcrib.clients.base import Surroundings
 from toolcrib.clients.install import Launcher
 from toolcrib.errors import ConfigError
+from toolcrib.home import require_home
 
 
 def read_surroundings() -> Surroundings:
@@ -16,7 +17,7 @@ def read_surroundings() -> Surroundings:
         cwd = Path.cwd()
     except OSError:
         raise ConfigError("The working directory is gone: change to one that exists.") from None
-    return Surroundings(home=Path.home(), platform=sys.platform, cwd=cwd, environ=dict(os.environ))
+    return Surroundings(home=require_home(), platform=sys.platform, cwd=cwd, environ=dict(os.environ))
 
 
 def find_launcher(around: Surroundings) -> Launcher:

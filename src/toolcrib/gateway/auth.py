@@ -19,6 +19,7 @@ from typing import Literal
 import msgspec
 
 from toolcrib.errors import ConfigError
+from toolcrib.home import config_directory
 from toolcrib.limits import AUTH_ADDRESSES, AUTH_FAILURES_PER_MINUTE
 
 Role = Literal["client", "console"]
@@ -53,9 +54,8 @@ class TokenEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def default_path() -> Path:
-    """The usual file of tokens."""
-    base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "toolcrib" / "tokens.json"
+    """The usual file of tokens. Raises `ConfigError` for a user without a home."""
+    return config_directory() / "tokens.json"
 
 
 class TokenFile:

@@ -22,6 +22,7 @@ import msgspec
 from toolcrib.errors import ApprovalRequired, ConfigError
 from toolcrib.execution.approval import ApprovalRequest
 from toolcrib.gateway.asking import show_arguments
+from toolcrib.home import NO_HOME, find_home
 from toolcrib.limits import APPROVAL_TTL_MAX_S, APPROVAL_TTL_S, APPROVALS_PENDING
 
 _ASKED = ".asked"
@@ -46,10 +47,11 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Seconds since the epoch."""
 
 
-def default_directory() -> Path:
-    """Where the questions of this user's gateways wait."""
-    base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "toolcrib" / "approvals"
+def default_directory() -> Path | None:
+    """Where the questions of this user's gateways wait; nowhere for a user without a home."""
+    base, home = os.environ.get("XDG_STATE_HOME"), find_home()
+    state = Path(base) if base else home and home / ".local" / "state"
+    return state and state / "toolcrib" / "approvals"
 
 
 def show_time(seconds: float) -> str:
@@ -71,12 +73,19 @@ class ApprovalDesk:
         ttl_s: float = APPROVAL_TTL_S,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.directory = directory or default_directory()
+        self._directory = directory or default_directory()
         self.ttl_s = min(ttl_s, APPROVAL_TTL_MAX_S)
         """Seconds that a question of ours waits, and its answer with it; those of others have their own."""
         self.console: str | None = None
         """Where a person can answer in a browser, if anywhere."""
         self._clock = clock
+
+    @property
+    def directory(self) -> Path:
+        """Where questions wait. Raises `ConfigError` if nothing can be left anywhere."""
+        if self._directory is None:
+            raise ConfigError(NO_HOME)
+        return self._directory
 
     def ask(self, request: ApprovalRequest) -> Waiting:
         """Leaves a question. Raises `ConfigError` if it cannot be left, `ApprovalRequired` if too many wait.
@@ -104,12 +113,12 @@ class ApprovalDesk:
 
     def take(self, binding: str) -> bool:
         """Uses up an agreement to this call. Whether there was one."""
-        path = self.directory / f"{_id_of(binding)}{_GRANTED}"
         try:
             if not self._is_private():
                 return False
         except ConfigError:
             return False
+        path = self.directory / f"{_id_of(binding)}{_GRANTED}"
         found = self._read(path)
         if found is None or found.binding != binding or found.expires <= self._clock():
             return False
@@ -176,6 +185,8 @@ class ApprovalDesk:
 
     def _is_private(self) -> bool:
         """Whether there is a directory. Raises `ConfigError` if others could have written into it."""
+        if self._directory is None:
+            return False
         try:
             facts = self.directory.stat()
         except FileNotFoundError:

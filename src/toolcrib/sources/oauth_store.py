@@ -22,6 +22,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToke
 from pydantic import BaseModel, ValidationError
 
 from toolcrib.errors import SourceUnavailable
+from toolcrib.home import config_directory
 from toolcrib.sources.patience import Patience
 
 try:
@@ -50,9 +51,8 @@ class Stored(msgspec.Struct, kw_only=True):
 
 
 def default_directory() -> Path:
-    """Where tokens of servers are kept."""
-    base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "toolcrib" / "oauth"
+    """Where tokens of servers are kept. Raises `ConfigError` for a user without a home."""
+    return config_directory() / "oauth"
 
 
 class FileStorage:
