@@ -156,6 +156,16 @@ def test_a_name_that_begins_with_a_courtesy_is_found_as_it_was_typed(model: Stat
     assert index.search("please call me", limit=2).hits[0].key == called[0].key
 
 
+@pytest.mark.requirement("X8")
+def test_a_query_that_is_an_alias_is_neither_emptied_nor_spelt_anew(model: StaticModel):
+    tools = read_tools(CORPUS / "tools.jsonl")
+    called = replace(tools[0], aliases=("schnupsi", "blue folder"), digest="called")
+    index = HybridRetriever(load=lambda: model).index([called, *tools[1:]])
+    for query in ("schnupsi", "blue folder"):
+        found = index.search(query, limit=5)
+        assert (found.hits[0].key, found.confidence, found.doubtful, found.read_as) == (called.key, 1.0, False, "")
+
+
 @pytest.mark.parametrize(
     ("misspelt", "meant"),
     [

@@ -115,6 +115,22 @@ def test_an_alias_finds_its_tool():
 
 
 @pytest.mark.requirement("D1")
+@pytest.mark.requirement("X8")
+def test_an_alias_names_its_tools_behind_those_of_that_name_and_with_them_it_goes():
+    called = document("merge", "Merges a request", aliases=("blue folder", "Schnupsi"))
+    crowd = [document(f"folder_{n}", "Blue folder, folder of blue, a blue one") for n in range(40)]
+    retriever = LexicalRetriever()
+    first = retriever.index([*crowd, called])
+    assert [keys(first, query)[0] for query in ("blue folder", "BLUE-FOLDER", "schnupsi")] == ["merge"] * 3
+    named = document("blueFolder", "Something else")
+    more = retriever.index([*crowd, called, named])
+    assert keys(more, "blue folder")[:2] == ["blueFolder", "merge"]
+    without = retriever.index([*crowd, replace(called, aliases=(), digest="bare")])
+    assert "merge" not in keys(without, "blue folder")
+    late = retriever.index([*crowd, replace(called, aliases=("red one",), digest="late")])
+    assert (keys(late, "red one")[0], keys(first, "blue folder")[0]) == ("merge", "merge")
+
+
 def test_a_stuffed_description_does_not_displace_the_right_tool():
     right = document("send_email", "Send an email to somebody", toolset="mail")
     stuffed = document("other", "send email message mail post " * 200, toolset="evil")

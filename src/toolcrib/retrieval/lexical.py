@@ -21,6 +21,7 @@ import numpy as np
 
 from toolcrib.alongside import common_ends
 from toolcrib.limits import DELTA_MAX_SHARE, DELTA_MIN_DOCUMENTS, QUERY_MAX_CHARS, RESULTS_MAX_HITS
+from toolcrib.retrieval.aliases import Aliases
 from toolcrib.retrieval.analysis import Analyser, FieldWeights, Shares, default_weights, name_hash, names_of
 from toolcrib.retrieval.base import NO_EVIDENCE, Document, Grouped, Hit, Ranking
 from toolcrib.retrieval.forward import Stretch, joined
@@ -33,6 +34,8 @@ from toolcrib.retrieval.text import normal_name
 
 NAME_RANKS = (6, 2, 4)
 """Exposed name, leaf, toolset with leaf; one more if the very spelling is the same."""
+ALIAS_RANK = 1
+"""An alias: any name comes before it."""
 _SUBSTRING_ANYWHERE_CHARS = 5
 _WORDS = re.compile(r"(?<![^\W_])[^\W\d_][^\W\d_A-Z]+(?![^\W_])")
 """Words as people write them: identifiers of several parts and words with digits are not spelt anew."""
@@ -48,6 +51,7 @@ class _Base:
     documents: tuple[Document, ...]
     """The documents of all groups."""
     reader: SegmentReader
+    aliases: Aliases
     terms: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     """The terms of rows that were amended: few, and mostly the same ones again."""
 
@@ -100,9 +104,12 @@ class LexicalRetriever:
             if amendment is None:
                 amendment = self._build(groups)
             postings, by_row = amendment
+            base = self._base
+            known = base.aliases if base is not None and base.documents is by_row.base else Aliases(by_row.base)
             return LexicalIndex(
                 postings=postings,
                 documents=by_row,
+                aliases=(known, Aliases(by_row.added)),
                 analyser=self._analyser,
                 spelling=self._spelling,
                 query=self._query,
@@ -124,7 +131,8 @@ class LexicalRetriever:
         # A part of the base does not take its place: the whole, with one tool changed, may be asked for next.
         if base is None or len(known) < len(given):
             starts = tuple(accumulate(map(len, groups), initial=0))
-            self._base = _Base(groups=groups, starts=starts, documents=given, reader=reader)
+            aliases = Aliases(given)
+            self._base = _Base(groups=groups, starts=starts, documents=given, reader=reader, aliases=aliases)
         return Postings(reader), ByRow(given)
 
     def _analyse(self, documents: Sequence[Document]) -> Stretch:
@@ -233,13 +241,14 @@ class Match(NamedTuple):
 class LexicalIndex:
     """Searchable documents; immutable."""
 
-    __slots__ = ("_analyser", "_documents", "_names", "_size", "_weigher", "postings", "rival")
+    __slots__ = ("_aliases", "_analyser", "_documents", "_names", "_size", "_weigher", "postings", "rival")
 
     def __init__(
         self,
         *,
         postings: Postings,
         documents: ByRow,
+        aliases: tuple[Aliases, Aliases],
         analyser: Analyser,
         spelling: Spelling,
         query: QueryWeights,
@@ -248,6 +257,7 @@ class LexicalIndex:
         self.rival = rival
         """How good a rival must be, against what it displaces (`selection`)."""
         self._documents = documents
+        self._aliases = aliases
         self._analyser = analyser
         self._weigher = Weigher(analyser=analyser, spelling=spelling, postings=postings, weights=query)
         self.postings = postings
@@ -364,14 +374,23 @@ class LexicalIndex:
 
     def named(self, query: str) -> dict[int, int]:
         """The rows that the query names, and how well."""
-        wanted = name_hash(query[:QUERY_MAX_CHARS])
+        wanted = normal_name(query[:QUERY_MAX_CHARS])
         named: dict[int, int] = {}
-        for kind, row in self.postings.named(wanted) if wanted else ():
+        for kind, row in self.postings.named(name_hash(query[:QUERY_MAX_CHARS])) if wanted else ():
             names = names_of(self._documents[row])
-            if normal_name(names[kind]) == normal_name(query[:QUERY_MAX_CHARS]):
+            if normal_name(names[kind]) == wanted:
                 exact = 1 if query.strip() in names else 0
                 named[row] = max(named.get(row, 0), NAME_RANKS[kind] + exact)
+        for row in self._called(wanted) if wanted else ():
+            named.setdefault(row, ALIAS_RANK)
         return named
+
+    def _called(self, wanted: str) -> list[int]:
+        """The rows with an alias that is written so."""
+        base, added = self._aliases
+        rows = [*base.rows(wanted), *(len(self._documents.base) + row for row in added.rows(wanted))]
+        gone = self.postings.gone
+        return [row for row in rows if row not in gone] if rows else rows
 
 
 def _knows_nothing(_: str) -> bool:

@@ -253,7 +253,8 @@ class RerankedIndex:
 
     def _names(self, text: str, hit: Hit) -> bool:
         wanted = normal_name(text[:QUERY_MAX_CHARS])
-        return bool(wanted) and wanted in map(normal_name, names_of(self.documents[hit.key]))
+        document = self.documents[hit.key]
+        return bool(wanted) and wanted in map(normal_name, (*names_of(document), *document.aliases))
 
     def _by_endpoint(self, reranker: Reranker, query: str, ranking: Ranking) -> Ranking:
         documents = [self.documents[hit.key] for hit in ranking.hits]
