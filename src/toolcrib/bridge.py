@@ -38,7 +38,7 @@ from toolcrib.limits import (
     QUERIES_PER_SEARCH,
     QUERY_READ_CHARS,
 )
-from toolcrib.retrieval.pasted import is_data
+from toolcrib.retrieval.pasted import needs_without_data
 
 TOOL_SEARCH, TOOL_DESCRIBE, TOOL_CALL = BRIDGE_NAMES
 BRIDGE_TOOLSET = ToolsetName("toolcrib")
@@ -224,7 +224,7 @@ def search_for(items: Sequence[Json], limit: Json = None) -> Search:
     needs = dict.fromkeys(line.strip()[:QUERY_READ_CHARS].encode("utf-8", "replace").decode() for line in lines)
     needs.pop("", None)
     # A picture on lines of its own is no need.
-    queries = tuple(need for need in needs if not is_data(need)) or tuple(needs)
+    queries = needs_without_data(needs)
     if not queries:
         raise InvalidCall("`query` is blank: say in a few words what you need done.")
     if len(queries) > QUERIES_PER_SEARCH:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.retrieval.documents import document
 
 from toolcrib.errors import ModelUnavailable
+from toolcrib.evals.corpus import read_queries
 from toolcrib.limits import LANGUAGE_MAX_WORDS
 from toolcrib.retrieval.dictionaries import FILE, Dictionaries
 from toolcrib.retrieval.hybrid import HybridRetriever
@@ -17,6 +18,7 @@ from toolcrib.retrieval.languages import Languages
 from toolcrib.retrieval.semantic import StaticModel
 from toolcrib.retrieval.vectors import MODEL_DIRECTORY
 
+CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 TOOLS = (
     document("delete_branch", "Delete a branch of a repository", toolset="git"),
     document("create_branch", "Create a branch in a repository", toolset="git"),
@@ -155,6 +157,22 @@ def test_a_name_in_another_language_is_found_as_it_was_typed(retriever: HybridRe
     own = document("enviar_correo", "Manda un mensaje", toolset="correo")
     found = retriever.index((*TOOLS, own)).search("enviar correo", limit=1)
     assert found.hits[0].key == "enviar_correo"
+
+
+@pytest.mark.requirement("X1")
+@pytest.mark.parametrize("language", ["ar", "de", "sv", "uk", "vi", "zh"])
+def test_a_catalog_in_the_language_of_the_query_is_searched_in_it(retriever: HybridRetriever, language: str) -> None:
+    said = [query.text for query in read_queries(CORPUS / "languages.jsonl") if query.category == language]
+    index = retriever.index([document(f"t{at}", text, toolset=f"s{at % 5}") for at, text in enumerate(said)])
+    retriever.settle()
+    found = [index.search(text.rpartition(" ")[0] or text, limit=1).hits for text in said]
+    right = sum(bool(hits) and hits[0].key == f"t{at}" for at, hits in enumerate(found))
+    assert len(said) == 28 and right >= 27
+
+
+def test_numbers_stay_numbers(languages: Languages) -> None:
+    told = languages.told("lösche den Branch 7 bitte nicht")
+    assert told is not None and "7" in told.text.split()
 
 
 @pytest.mark.requirement("X2")

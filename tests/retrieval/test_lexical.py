@@ -280,3 +280,10 @@ def test_an_empty_index_answers_with_nothing():
 def test_misspelt_words_are_spelt_as_the_index_does(query: str, known: set[str], wanted: str):
     index = LexicalRetriever().index([document("a", description="reports presence")])
     assert index.respelt(query, known.__contains__) == wanted
+
+
+@pytest.mark.requirement("X1")
+@pytest.mark.parametrize("times", [1, 400])
+def test_what_means_the_same_is_looked_up_however_long_the_query_is(times: int):
+    index = LexicalRetriever().index((document("delete_branch", "Delete a branch"), document("t_17", "删除旧的分支")))
+    assert (index.match("delete " * times, ("删除旧的分支", "remove")).scores > 0).all()

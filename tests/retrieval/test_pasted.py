@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.retrieval.documents import document
 
 from toolcrib.retrieval.hybrid import HybridRetriever
-from toolcrib.retrieval.pasted import is_data, without_data
+from toolcrib.retrieval.pasted import needs_without_data, without_data
 
 PICTURE = base64.b64encode(bytes(range(256)) * 8).decode()
 
@@ -75,18 +75,18 @@ def test_a_number_alone_is_searched_for_though_politely() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "data"),
+    ("needs", "left"),
     [
-        (PICTURE, True),
-        (f"{PICTURE} {PICTURE}", True),
-        (f"see {PICTURE}", False),
-        ("4711", False),
-        ("dSvAu4ELNFyECA==", True),
-        ("", False),
+        (("see the picture", PICTURE), ("see the picture",)),
+        (("see the picture", f"{PICTURE} {PICTURE}", "dSvAu4ELNFyECA=="), ("see the picture",)),
+        (("find a tool", "dSvAu4ELNFyECA=="), ("find a tool", "dSvAu4ELNFyECA==")),
+        ((f"see {PICTURE}", "4711"), (f"see {PICTURE}", "4711")),
+        ((PICTURE, "abc="), (PICTURE, "abc=")),
+        ((), ()),
     ],
 )
-def test_data_alone_is_told_from_what_says_something(text: str, data: bool) -> None:
-    assert is_data(text) is data
+def test_lines_of_data_are_no_needs_unless_there_is_nothing_else(needs: tuple[str, ...], left: tuple[str, ...]) -> None:
+    assert needs_without_data(needs) == left
 
 
 @given(st.text(max_size=200))

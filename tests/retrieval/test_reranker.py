@@ -4,7 +4,9 @@ import json
 import math
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -224,6 +226,42 @@ def test_more_vectors_than_there_is_room_for_are_asked_for_once(monkeypatch: pyt
     assert not begun
 
 
+@pytest.mark.requirement("S24")
+def test_tools_that_are_still_there_are_not_dropped_for_new_ones(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reranker_module, "EMBEDDING_CACHED_VECTORS", 4)
+    reranker = Reranker(Scripted(), clock=lambda: 0.0, report=lambda _: None)
+    for generation in range(4):
+        tools = (*TOOLS, document(f"tool_{generation}", f"Tool {generation}"))
+        assert reranker.prepare(tools, budget_s=1)
+        assert reranker.holds(tools)
+
+
+@pytest.mark.requirement("S24")
+def test_a_catalog_larger_than_there_is_room_for_is_reported(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reranker_module, "EMBEDDING_CACHED_VECTORS", 2)
+    reports: list[str] = []
+    reranker = Reranker(Scripted(), clock=lambda: 0.0, report=reports.append)
+    reranker.prepare(TOOLS, budget_s=1)
+    assert reports == ["there is room for the vectors of 2 of 3 tools"]
+
+
+@pytest.mark.requirement("S24")
+def test_what_two_indexes_share_is_sent_once_though_both_are_prepared_at_once():
+    endpoint, both = Scripted(), threading.Barrier(2)
+    reranker = Reranker(endpoint, clock=lambda: 0.0, report=lambda _: None)
+
+    def prepare():
+        both.wait(5)
+        assert reranker.prepare(TOOLS, budget_s=1)
+
+    threads = [threading.Thread(target=prepare) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+    assert len(endpoint.calls) == 1
+
+
 @pytest.mark.requirement("D3")
 @given(
     st.lists(
@@ -294,6 +332,15 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Location", "/good")
             self.end_headers()
             return
+        if kind == "trickle":
+            self.send_response(200)
+            self.send_header("Content-Length", "500")
+            self.end_headers()
+            with suppress(OSError):
+                for _ in range(500):
+                    self.wfile.write(b" ")
+                    time.sleep(0.01)
+            return
         rows = [{"index": place, "embedding": [1.0, float(place)]} for place, _ in enumerate(texts)]
         body = json.dumps({"data": rows[::-1]}).encode() if kind == "good" else b'{"data": 7}'
         self.send_response(500 if kind == "error" else 200)
@@ -329,6 +376,16 @@ def test_redirects_errors_and_nonsense_are_refused(address: str, kind: str):
     client = HttpEmbedder(EmbeddingEndpoint(url=f"{address}/{kind}", model="m"))
     with pytest.raises(EmbeddingFailed):
         client.embed(["a"], budget_s=60)
+
+
+@pytest.mark.requirement("D4")
+def test_an_endpoint_whose_answer_trickles_holds_its_place_no_longer_than_it_may(address: str):
+    client = HttpEmbedder(EmbeddingEndpoint(url=f"{address}/trickle", model="m"))
+    with pytest.raises(EmbeddingFailed, match="out of time"):
+        client.embed(["a"], budget_s=0.05)
+    for thread in [thread for thread in threading.enumerate() if thread.name == "toolcrib-embedding"]:
+        thread.join(2)
+        assert not thread.is_alive()
 
 
 @pytest.mark.requirement("D4")

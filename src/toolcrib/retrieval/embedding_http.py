@@ -22,6 +22,8 @@ from urllib.parse import urlsplit
 from toolcrib.limits import EMBEDDING_RESPONSE_MAX_BYTES
 from toolcrib.retrieval.reranker import EmbeddingFailed
 
+_PIECE_BYTES = 65_536
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingEndpoint:
@@ -61,7 +63,7 @@ class HttpEmbedder:
         if not self._places.acquire(timeout=budget_s):
             raise EmbeddingFailed("out of time: others are still waited for")
         answer: Future[list[list[float]]] = Future()
-        worker = Thread(target=self._work, args=(answer, list(texts), budget_s), daemon=True, name="toolcrib-embedding")
+        worker = Thread(target=self._work, args=(answer, list(texts), until), daemon=True, name="toolcrib-embedding")
         try:
             worker.start()
         except RuntimeError as error:
@@ -74,16 +76,19 @@ class HttpEmbedder:
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise EmbeddingFailed(type(error).__name__) from error
 
-    def _work(self, answer: "Future[list[list[float]]]", texts: list[str], budget_s: float) -> None:
+    def _work(self, answer: "Future[list[list[float]]]", texts: list[str], until: float) -> None:
         try:
-            answer.set_result(self._ask(texts, budget_s))
+            answer.set_result(self._ask(texts, until))
         # Whatever it is, whoever waits for the answer is to be told.
         except BaseException as error:
             answer.set_exception(error)
         finally:
             self._places.release()
 
-    def _ask(self, texts: list[str], budget_s: float) -> list[list[float]]:
+    def _ask(self, texts: list[str], until: float) -> list[list[float]]:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise EmbeddingFailed("out of time")
         parts = urlsplit(self._endpoint.url)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         body = json.dumps({"model": self._endpoint.model, "input": texts}).encode()
@@ -92,22 +97,32 @@ class HttpEmbedder:
             headers["Authorization"] = f"Bearer {self._endpoint.key}"
         if parts.scheme == "https":
             connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                parts.netloc, timeout=budget_s, context=ssl.create_default_context()
+                parts.netloc, timeout=left, context=ssl.create_default_context()
             )
         else:
-            connection = http.client.HTTPConnection(parts.netloc, timeout=budget_s)
+            connection = http.client.HTTPConnection(parts.netloc, timeout=left)
         try:
             connection.request("POST", target, body=body, headers=headers)
             with closing(connection.getresponse()) as response:
                 if response.status != http.client.OK:
                     kind = "a redirect, which is refused" if 300 <= response.status < 400 else "an error"
                     raise EmbeddingFailed(f"status {response.status}: {kind}")
-                raw = response.read(EMBEDDING_RESPONSE_MAX_BYTES + 1)
+                raw = _read(response, until)
         finally:
             connection.close()
-        if len(raw) > EMBEDDING_RESPONSE_MAX_BYTES:
-            raise EmbeddingFailed("the answer is too large")
         return _vectors_in_order(raw, len(texts))
+
+
+def _read(response: http.client.HTTPResponse, until: float) -> bytes:
+    """The whole answer; the timeout of a connection begins anew with each byte, so that a trickle would never end."""
+    read = bytearray()
+    while part := response.read1(_PIECE_BYTES):
+        read += part
+        if len(read) > EMBEDDING_RESPONSE_MAX_BYTES:
+            raise EmbeddingFailed("the answer is too large")
+        if time.monotonic() > until:
+            raise EmbeddingFailed("out of time")
+    return bytes(read)
 
 
 def _vectors_in_order(raw: bytes, count: int) -> list[list[float]]:

@@ -74,8 +74,8 @@ class EndpointFill:
             self._end()
 
     def _end(self) -> None:
+        self._ended.set()  # before another may begin, whose end it would be taken for
         self._free.release()
-        self._ended.set()
 
     def wait(self, seconds: float) -> None:
         """Waits until what was begun has ended, well or not, or so long."""

@@ -222,7 +222,7 @@ class HybridIndex:
         if limit <= 0:
             return Ranking(hits=(), abstained=False, confidence=0.0, mode=self._mode())
         asked = self._asked(query)
-        read_as = asked.text if asked.text != query else ""
+        read_as = asked.text[:QUERY_MAX_CHARS] if asked.text != query else ""
         look, signals = self._seen(asked)
         match = look.match
         scores = self._lifted(look)
@@ -253,7 +253,8 @@ class HybridIndex:
         """The query without data, courtesies and slips of the pen, in English; as it was typed, if it names a tool so.
 
         A sentence is read by the pieces of its words, and those of a misspelt one mean something else, as do those of
-        another language.
+        another language. A query that its own words serve better than the English ones is left as it is: these tools
+        are described in its language.
         """
         plain = without_data(query if self._weights.courtesies else plainly(query))
         if plain != query and self._lexical.named(query):
@@ -261,9 +262,9 @@ class HybridIndex:
         if self._vocabulary is None or self._lexical.named(plain):
             return _Asked(text=plain, typed=plain)
         told = None if self._languages is None else self._languages.told(plain)
-        if told is not None:
+        if told is not None and self._lexical.share(plain) <= self._lexical.share(told.text):
             text = told.text if self._weights.courtesies else plainly(told.text)
-            return _Asked(text=text, typed=plain, beside=(plain[:QUERY_MAX_CHARS], *told.words))
+            return _Asked(text=text, typed=plain, beside=(plain, *told.words))
         text, beside = self._lexical.respelt(plain, self._vocabulary.knows), self._english(plain)
         # What looks foreign may be misspelt: it is, if nothing foreign is left of it once it is spelt anew.
         if beside and (text == plain or self._english(text)):

@@ -78,6 +78,10 @@ class Languages:
                 yield ("." if part in _STOPS else ","), ()
                 at += 1
                 continue
+            if part.isdigit():
+                yield part, (part,)
+                at += 1
+                continue
             if DENSE.match(part):
                 yield from self._dense(language, part)
                 at += 1
@@ -94,7 +98,7 @@ class Languages:
 
     def _unlisted(self, language: str, word: str) -> tuple[str, ...]:
         """What a word says that the dictionary does not have as it is written."""
-        if word in self.vocabulary.words or word.isdigit():
+        if word in self.vocabulary.words:
             return (word,)
         plain = bare(word)
         candidates = [plain] if plain != word else []

@@ -281,7 +281,8 @@ class LexicalIndex:
         found = select(self._best(words, named), self._documents.get, limit=limit, rival=self.rival)
         if not found:
             return self.by_substring(query, limit)
-        read_as = self.respelt(query, _knows_nothing) if any(word.misspelt for word in words) and not named else ""
+        misspelt = any(word.misspelt for word in words) and not named
+        read_as = self.respelt(query[:QUERY_MAX_CHARS], _knows_nothing) if misspelt else ""
         if explain:
             is_named = {self._documents[row].key for row in named}
             evidence = [
@@ -294,15 +295,23 @@ class LexicalIndex:
         else:
             hits = [Hit(document.key, score, NO_EVIDENCE, document) for score, document in found]
         confidence = lexical_confidence(words, named, found[0][0])
-        return Ranking(hits=tuple(hits), abstained=False, confidence=confidence, read_as=read_as)
+        return Ranking(
+            hits=tuple(hits), abstained=False, confidence=confidence, read_as="" if read_as == query else read_as
+        )
 
     def match(self, query: str, beside: Sequence[str] = (), *, named: str | None = None) -> Match:
         """Scores every row for a query, and for what means the same as some of it; `named` is looked up as a name."""
         words = alone = self._weigher.words(query)
         if beside:
-            words = self._weigher.words(" ".join((query, *beside)))
+            words = self._weigher.words(_side_by_side(query, beside))
         rows = self.named(query if named is None else named)
         return Match(words=words, scores=self._sums(words), named=rows, mass=mass_of(alone))
+
+    def share(self, text: str) -> float:
+        """How much of what a text says its best row holds; what no row has counts against it."""
+        words = self._weigher.words(text)
+        mass = mass_of(words)
+        return float(self._sums(words).max(initial=0.0)) / mass if mass > 0.0 else 0.0
 
     def respelt(self, query: str, known: Callable[[str], bool]) -> str:
         """The query with misspelt words as they are spelt here; a word that is known elsewhere stays as it is."""
@@ -391,6 +400,15 @@ class LexicalIndex:
         rows = [*base.rows(wanted), *(len(self._documents.base) + row for row in added.rows(wanted))]
         gone = self.postings.gone
         return [row for row in rows if row not in gone] if rows else rows
+
+
+def _side_by_side(query: str, beside: Sequence[str]) -> str:
+    """A query and what means the same, each with room of its own in what is looked up."""
+    text = " ".join((query, *beside))
+    if len(text) <= QUERY_MAX_CHARS:
+        return text
+    room = QUERY_MAX_CHARS // 3
+    return " ".join((query[:room], beside[0][:room], *beside[1:]))
 
 
 def _knows_nothing(_: str) -> bool:

@@ -9,6 +9,7 @@ Invariant: what is left holds a letter; or it is the query itself.
 """
 
 import re
+from collections.abc import Collection
 from typing import Final
 
 from toolcrib.limits import QUERY_READ_CHARS
@@ -33,10 +34,16 @@ def without_data(query: str) -> str:
     return said if _LETTER.search(said) else query
 
 
-def is_data(text: str) -> bool:
-    """Whether a text is nothing but data."""
+def needs_without_data(needs: Collection[str]) -> tuple[str, ...]:
+    """The needs that are not lines of data; all, if nothing else is left."""
+    data = frozenset(need for need in needs if _is_data(need))
+    left = tuple(need for need in needs if need not in data and not (data and _LAST_LINE.fullmatch(need)))
+    return left or tuple(needs)
+
+
+def _is_data(text: str) -> bool:
     said = _said(text)
-    return (said != text and not _LETTER.search(said)) or _LAST_LINE.fullmatch(text) is not None
+    return said != text and not _LETTER.search(said)
 
 
 def _said(text: str) -> str:

@@ -97,6 +97,7 @@ class Reranker:
         "_embedder",
         "_forgot_at",
         "_lock",
+        "_preparing",
         "_report",
         "_reported_at",
         "_settings",
@@ -120,6 +121,7 @@ class Reranker:
         self._vectors: dict[str, Floats] = {}
         self._reported_at = self._forgot_at = -math.inf
         self._lock = Lock()
+        self._preparing = Lock()
         self.state = RerankerState()
         self.rounds = 0
         """How often all vectors were dropped, because the endpoint has another model."""
@@ -132,16 +134,20 @@ class Reranker:
     def prepare(self, documents: Sequence[Document], *, budget_s: float) -> bool:
         """Embeds what is missing (call it off the loop); true when every document has a vector.
 
-        Ends at the first batch that fails, whatever becomes of queries meanwhile: their time is shorter.
+        Ends at the first batch that fails, whatever becomes of queries meanwhile: their time is shorter. One at a time:
+        what two indexes share is sent once, and queries keep their way to the endpoint.
         """
-        missing = [document for document in documents if document.digest not in self._vectors]
-        for start in range(0, len(missing), EMBEDDING_BATCH_TEXTS):
-            batch = missing[start : start + EMBEDDING_BATCH_TEXTS]
-            texts = [self._settings.document_prefix + document_text(document) for document in batch]
-            vectors = self._embed(texts, budget_s)
-            if vectors is None:
-                return False
-            self._keep(batch, vectors)
+        with self._preparing:
+            missing = self._missing(documents[:EMBEDDING_CACHED_VECTORS])
+            for start in range(0, len(missing), EMBEDDING_BATCH_TEXTS):
+                batch = missing[start : start + EMBEDDING_BATCH_TEXTS]
+                texts = [self._settings.document_prefix + document_text(document) for document in batch]
+                vectors = self._embed(texts, budget_s)
+                if vectors is None:
+                    return False
+                self._keep(batch, vectors)
+        if len(documents) > EMBEDDING_CACHED_VECTORS:
+            self._tell(f"there is room for the vectors of {EMBEDDING_CACHED_VECTORS:,} of {len(documents):,} tools")
         return True
 
     @property
@@ -197,11 +203,17 @@ class Reranker:
                 failing=failing,
                 open_until=now + EMBEDDING_BREAKER_S if broken else state.open_until,
             )
+        self._tell(f"the embeddings endpoint failed ({reason}); search answers without it")
+
+    def _tell(self, what: str) -> None:
+        """Reports something, if nothing was reported lately."""
+        now = self._clock()
+        with self._lock:
             due = now - self._reported_at >= EMBEDDING_REPORT_EVERY_S
             if due:
                 self._reported_at = now
         if due:
-            self._report(f"the embeddings endpoint failed ({reason}); search answers without it")
+            self._report(what)
 
     def _forget(self) -> None:
         """Drops what another model made. Not at every search: an endpoint that never agrees with itself is let be."""
@@ -210,6 +222,17 @@ class Reranker:
                 self._forgot_at = self._clock()
                 self._vectors = {}
                 self.rounds += 1
+
+    def _missing(self, documents: Sequence[Document]) -> list[Document]:
+        """The documents without a vector; those that have one are the last to be dropped from now on."""
+        missing = [document for document in documents if document.digest not in self._vectors]
+        if missing:
+            with self._lock:
+                for document in documents:
+                    vector = self._vectors.pop(document.digest, None)
+                    if vector is not None:
+                        self._vectors[document.digest] = vector
+        return missing
 
     def _keep(self, documents: Sequence[Document], vectors: Sequence[Floats]) -> None:
         with self._lock:

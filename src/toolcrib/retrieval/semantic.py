@@ -191,8 +191,9 @@ class StaticModel:
 
     def lacks_joint(self, error: ModelUnavailable) -> None:
         """Says, once, what is missing and what that costs."""
-        self.lacking = f"doubtful hits are not read together with the query: {error}"
-        logger.warning("%s; install toolcrib again", self.lacking)
+        said = f"doubtful hits are not read together with the query: {error}"
+        self.lacking = self.lacking or said
+        logger.warning("%s; install toolcrib again", said)
 
     def _asked(self, query: str) -> "_Asked":
         query = query[:QUERY_MAX_CHARS]  # more of it is not read, and would be kept
