@@ -3,12 +3,12 @@
 import asyncio
 from typing import Any
 
+import orjson
 import pytest
 from tests.fakes.memory_upstream import MemoryServer, eventually
 from tests.gateway.clients import RawClient, gateway_client
+from tests.gateway.test_wishes import Nobody, gateway_over
 
-from toolcrib.execution.dispatch import Era
-from toolcrib.gateway.profiles import Principal, Profiles
 from toolcrib.gateway.relay import ClientExchange
 from toolcrib.gateway.server import Gateway
 from toolcrib.settings import ApprovalSettings, LimitSettings, Settings
@@ -130,20 +130,37 @@ async def test_calls_that_nobody_comes_back_for_leave_places_for_others_of_the_s
     assert done["result"]["content"][0]["text"] == "done"
 
 
-async def test_all_requests_of_one_stateless_principal_are_of_one_owner():
-    async with gateway_client(MemoryServer().source("one"), modern=True, capabilities=ABLE) as client:
-        gateway = Gateway(client.crib, Profiles({}))
-        ann, bob = (gateway.profiles.principal(name) for name in ("ann", "bob"))
-        owners = [owner_of(gateway, who, era) for who in (ann, bob) for era in ("modern", "modern", "legacy", "legacy")]
-    assert len(set(owners)) == 6
-    assert (owners[0], owners[4]) == (owners[1], owners[5])
+@pytest.mark.requirement("L3")
+async def test_a_question_during_two_requests_of_one_stateless_principal_reaches_neither_and_then_they_take_turns():
+    hold = asyncio.Event()
+
+    async def work(params: dict[str, Any]) -> dict[str, Any]:
+        await hold.wait()
+        return {"content": []}
+
+    server = MemoryServer(tools__call=work)
+    async with gateway_over(one=server) as gateway:
+        tasks = [asyncio.create_task(call_as_new_client(gateway)) for _ in range(2)]
+        await eventually(lambda: server.count("tools/call") == 2)
+        server.push({"id": "s1", "method": "elicitation/create", "params": WHO})
+        assert "several clients" in server.received[-1]["error"]["message"]
+        hold.set()
+        assert [(await task)["resultType"] for task in tasks] == ["complete"] * 2
+        hold.clear()
+        first, second = [asyncio.create_task(call_as_new_client(gateway)) for _ in range(2)]
+        await eventually(lambda: server.count("tools/call") == 3)
+        server.push({"id": "s2", "method": "elicitation/create", "params": WHO})
+        asked = await first
+        hold.set()
+        answers = {"inputResponses": {key: {"action": "decline"} for key in asked["inputRequests"]}}
+        done = await call_as_new_client(gateway, requestState=asked["requestState"], **answers)
+        assert (done["resultType"], (await second)["resultType"]) == ("complete", "complete")
+    assert server.count("tools/call") == 4
 
 
-def owner_of(gateway: Gateway, principal: Principal, era: Era) -> str:
-    client = gateway.open_client(principal, era, version="x", capabilities={})
-    return ClientExchange(client, {}, Nobody()).owner
-
-
-class Nobody:
-    def push(self, message: bytes) -> None:
-        raise ConnectionError
+async def call_as_new_client(gateway: Gateway, **more: Any) -> dict[str, Any]:
+    """A call as it comes over HTTP: each request is a client."""
+    principal = gateway.profiles.principal("ann")
+    client = gateway.open_client(principal, "modern", version="x", capabilities=ABLE)
+    params = {"name": "one__echo", "arguments": {}, **more}
+    return orjson.loads(await gateway.answer(client, "tools/call", params, ClientExchange(client, params, Nobody())))

@@ -171,9 +171,8 @@ class ClientExchange:
 
     @property
     def owner(self) -> str:
-        """The client; requests of stateless ones cannot be told apart but by who sends them."""
-        client = self.client
-        return client.id if client.era == "legacy" else f"{client.principal.name}:{client.era}"
+        """The client. Over HTTP each request of a stateless one is one: nothing says which belong to a conversation."""
+        return self.client.id
 
     @property
     def capabilities(self) -> JsonObject:
