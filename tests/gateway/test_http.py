@@ -49,8 +49,9 @@ def modern(method: str, **params: Any) -> tuple[dict[str, Any], dict[str, str]]:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}, headers
 
 
-async def open_session(app: HttpApp, **headers: str) -> str:
-    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+async def open_session(app: HttpApp, *, capabilities: dict[str, Any] | None = None, **headers: str) -> str:
+    info = {"name": "t", "version": "1"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": capabilities or {}, "clientInfo": info}
     body = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
     answer = await ask(app, body=body, **headers)
     assert answer.status == 200

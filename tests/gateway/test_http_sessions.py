@@ -10,6 +10,7 @@ from tests.gateway.http_clients import client_of
 from tests.gateway.test_http import ask, modern, open_session, served
 
 from toolcrib.crib import Crib
+from toolcrib.definitions import JsonObject
 from toolcrib.execution.errands import Errand
 from toolcrib.gateway.auth import TokenFile
 from toolcrib.gateway.changes import ChangeFeed
@@ -135,3 +136,43 @@ async def test_without_tokens_nobody_is_sent_away():
         assert (
             await ask(app, body={"jsonrpc": "2.0", "id": 1, "method": "ping"}, mcp_session_id=session)
         ).status == 200
+
+
+@pytest.mark.requirement("G2", "K2")
+async def test_the_end_of_a_session_ends_its_calls_and_answers_the_server_that_asks_its_client():
+    server = MemoryServer(tools__call=lambda params: asyncio.Event().wait())
+    async with served(server) as app:
+        session = await open_session(app, capabilities={"elicitation": {}})
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "one__echo"}}
+        asking = asyncio.create_task(ask(app, body=call, mcp_session_id=session))
+        await eventually(lambda: server.count("tools/call") == 1)
+        server.push({"id": "s1", "method": "elicitation/create", "params": {"message": "?"}})
+        plain = asyncio.create_task(ask(app, body={**call, "id": 2}, mcp_session_id=session))
+        await eventually(lambda: server.count("tools/call") == 2)
+        assert (await ask(app, "DELETE", mcp_session_id=session)).status == 200
+        answers = [(await asking).events[-1], (await plain).json]
+        await eventually(lambda: any(message.get("id") == "s1" for message in server.received))
+        assert not server.links[-1]._questions
+    assert ["cancelled" in answer["error"]["message"] for answer in answers] == [True, True]
+    assert server.count("notifications/cancelled") == 2
+    told = next(message for message in server.received if message.get("id") == "s1")
+    assert "went away" in told["error"]["message"]
+
+
+@pytest.mark.requirement("K12")
+async def test_what_is_under_way_when_the_gateway_stops_may_still_be_answered():
+    release = asyncio.Event()
+
+    async def work(params: JsonObject) -> JsonObject:
+        await release.wait()
+        return {"content": []}
+
+    server = MemoryServer(tools__call=work)
+    async with served(server) as app:
+        session = await open_session(app)
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "one__echo"}}
+        task = asyncio.create_task(ask(app, body=call, mcp_session_id=session))
+        await eventually(lambda: server.count("tools/call") == 1)
+        app.sessions.close()
+        release.set()
+        assert (await task).json["result"] == {"content": []}

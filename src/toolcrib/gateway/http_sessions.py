@@ -35,7 +35,7 @@ class HttpSession:
     )
     """Requests under way."""
     cancelled: set[Identifier] = field(default_factory=set[Identifier])
-    """Requests that the client itself cancelled."""
+    """Requests that the client itself cancelled, or that ended with the session: they are answered with an error."""
 
     @property
     def is_used(self) -> bool:
@@ -59,9 +59,13 @@ class HttpSession:
             self.subscription.close()
         if self.stream is not None:
             self.stream.close()
-        for future in tuple(self.client.questions.values()):
-            future.cancel()
         self.client.left()
+
+    def cancel(self) -> None:
+        """Ends what it asked for; whoever still waits is told."""
+        self.cancelled.update(self.running)
+        for work in tuple(self.running.values()):
+            work.cancel()
 
 
 class HttpSessions:
@@ -107,12 +111,13 @@ class HttpSessions:
             self.end(session)
 
     def end(self, session: HttpSession) -> None:
-        """Ends a session."""
+        """Ends a session, and what was asked in it."""
         self._sessions.pop(session.id, None)
         session.close()
+        session.cancel()
 
     def close(self) -> None:
-        """Ends all of them."""
+        """Ends all of them; what is under way may still be answered (K12)."""
         while self._sessions:
             self._sessions.popitem()[1].close()
 

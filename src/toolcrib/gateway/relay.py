@@ -118,6 +118,12 @@ class Client:
             future.set_result(result or b"{}")
         return True
 
+    def leave_questions(self) -> None:
+        """It answers no more: whoever asked is told."""
+        for future in tuple(self.questions.values()):
+            if not future.done():
+                future.set_exception(_went_away())
+
 
 def is_bare(params: JsonObject) -> bool:
     """Whether a request brings nothing along but what is asked."""
@@ -235,7 +241,7 @@ class ClientExchange:
             self._channel.push(request_line(identifier, method, orjson.Fragment(params)))
             return await future
         except ConnectionError:
-            raise RpcError(INTERNAL_ERROR, "The client went away.") from None
+            raise _went_away() from None
         finally:
             client.questions.pop(identifier, None)
 
@@ -248,6 +254,10 @@ class ClientExchange:
         except orjson.JSONDecodeError:
             return False
         return isinstance(message, dict) and _rank(message.get("level")) >= _rank(wanted)
+
+
+def _went_away() -> RpcError:
+    return RpcError(INTERNAL_ERROR, "The client went away.")
 
 
 def _mode_of(params: bytes) -> str:

@@ -107,7 +107,8 @@ class Gateway:
         return client
 
     def _left(self, client: Client) -> None:
-        """An old client is gone: what it wished counts no more."""
+        """An old client is gone: what it wished counts no more, and it answers nothing more."""
+        client.leave_questions()
         self.library.left(client)
         if client in self._logged:
             self._logged.discard(client)
