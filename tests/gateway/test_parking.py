@@ -1,6 +1,7 @@
 """Questions of old servers to stateless clients: the call waits, and goes on when the client comes back."""
 
 import asyncio
+from itertools import count
 from typing import Any
 
 import orjson
@@ -24,14 +25,13 @@ class Asking(MemoryServer):
         super().__init__(tools__call=self._call)
         self.questions = questions or (("elicitation/create", WHO),)
         self.answers: list[Any] = []
-        self.came = asyncio.Event()
+        self.ids = count()
 
     async def _call(self, params: dict[str, Any]) -> dict[str, Any]:
-        for number, (method, asked) in enumerate(self.questions):
-            before = len(self.received)
-            self.push({"id": f"s{number}", "method": method, "params": asked})
-            await eventually(lambda: any(m.get("id") == f"s{number}" for m in self.received[before:]))  # noqa: B023
-            self.answers.append(next(m for m in self.received[before:] if m.get("id") == f"s{number}"))
+        for method, asked in self.questions:
+            self.push({"id": (key := f"s{next(self.ids)}"), "method": method, "params": asked})
+            await eventually(lambda: any(m.get("id") == key for m in self.received))
+            self.answers.append(next(m for m in self.received if m.get("id") == key))
         return {"content": [{"type": "text", "text": "done"}]}
 
 
@@ -128,6 +128,21 @@ async def test_calls_that_nobody_comes_back_for_leave_places_for_others_of_the_s
         done = await answer(client, third, yes)
     assert [item["error"]["code"] for item in late] == [-32602] * 2
     assert done["result"]["content"][0]["text"] == "done"
+
+
+@pytest.mark.requirement("G8")
+async def test_a_server_that_asked_for_a_client_that_does_not_come_back_is_told_and_nothing_waits_on():
+    server = Asking()
+    async with gateway_over(one=server) as gateway:
+        before = asyncio.all_tasks()
+        await call_as_new_client(gateway)
+        assert len(server.links[-1]._questions) == 1
+        (state,) = gateway.parking._calls
+        gateway.parking._calls[state].expires = 0
+        gateway.parking._sweep()
+        await eventually(lambda: server.answers)
+        assert "has not answered" in server.answers[0]["error"]["message"]
+        await eventually(lambda: asyncio.all_tasks() <= before)
 
 
 @pytest.mark.requirement("L3")

@@ -48,7 +48,9 @@ class ParkedCall:
     numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     async def ask(self, method: str, params: bytes) -> bytes:
-        """Waits for the client to come back with an answer."""
+        """Waits for the client to come back with an answer. Raises `RpcError` once the call is over."""
+        if self.task is not None and self.task.done():
+            raise _over()
         question = _Question(
             method=method,
             params=cast("JsonObject", orjson.loads(params)),
@@ -69,6 +71,14 @@ class ParkedCall:
             question = self.questions.get(key)
             if question is not None and not question.answer.done() and isinstance(answer, Mapping):
                 question.answer.set_result(orjson.dumps(answer))
+
+    def ended(self, task: "asyncio.Task[bytes]") -> None:
+        """The call is over: nobody comes back with answers to what was asked during it."""
+        if not task.cancelled():
+            task.exception()  # one that is never asked for again must not be complained about
+        for question in tuple(self.questions.values()):
+            if not question.answer.done():
+                question.answer.set_exception(_over())
 
     @property
     def waiting(self) -> dict[str, _Question]:
@@ -121,8 +131,7 @@ class Parking:
             call = ParkedCall(exchange=exchange, binding=binding, principal=client.principal.name)
             exchange.desk = call
             call.task = asyncio.get_running_loop().create_task(begin())
-            # One that is never asked for again must not be complained about.
-            call.task.add_done_callback(lambda task: task.cancelled() or task.exception())
+            call.task.add_done_callback(call.ended)
         return await self._wait(call)
 
     async def _wait(self, call: ParkedCall) -> bytes:
@@ -170,6 +179,10 @@ class Parking:
         now = self._clock()
         for state in [state for state, call in self._calls.items() if call.expires < now]:
             cast("asyncio.Task[bytes]", self._calls.pop(state).task).cancel()
+
+
+def _over() -> RpcError:
+    return RpcError(INTERNAL_ERROR, "The call is over, and its client has not answered.")
 
 
 def _binding(client: Client, method: str, params: JsonObject) -> bytes:
