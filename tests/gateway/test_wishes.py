@@ -1,5 +1,6 @@
 """What clients wish of a server once for all: to hear of resources, and which log messages. It is asked for all of them."""
 
+import asyncio
 import random
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ import pytest
 from tests.fakes.memory_upstream import MemoryServer, eventually
 
 from toolcrib.crib import Crib
+from toolcrib.definitions import JsonObject
 from toolcrib.gateway.profiles import Profiles
 from toolcrib.gateway.relay import Client, ClientExchange
 from toolcrib.gateway.server import Gateway
@@ -109,6 +111,31 @@ async def test_one_client_follows_so_many_resources(monkeypatch: pytest.MonkeyPa
         await ask(gateway, ann, "resources/subscribe", **A)
         with pytest.raises(RpcError, match="at most 1"):
             await ask(gateway, ann, "resources/subscribe", uri="one+repo://b")
+        assert list(gateway.library._followers) == [("mcp-one", "repo://a")]
+
+
+@pytest.mark.parametrize("follows_more", [False, True])
+async def test_whoever_leaves_while_the_server_is_asked_to_be_followed_follows_nothing(follows_more: bool):
+    server, answer = follower(), asyncio.Event()
+    server.methods["resources/list"] = lambda params: {"resources": [{"uri": f"repo://{name}"} for name in "ab"]}
+
+    async def subscribe(params: JsonObject) -> JsonObject:
+        await answer.wait()
+        return {}
+
+    async with gateway_over(one=server) as gateway:
+        ann = client_of(gateway, "ann")
+        if follows_more:
+            await ask(gateway, ann, "resources/subscribe", uri="one+repo://b")
+        server.methods["resources/subscribe"] = subscribe
+        before = server.count("resources/subscribe")
+        task = asyncio.create_task(ask(gateway, ann, "resources/subscribe", **A))
+        await eventually(lambda: server.count("resources/subscribe") > before)
+        ann.left()
+        answer.set()
+        await task
+        assert not gateway.library._followers
+        await eventually(lambda: server.count("resources/unsubscribe") == before + 1)
 
 
 def levels(server: MemoryServer) -> list[str]:

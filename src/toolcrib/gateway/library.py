@@ -118,15 +118,19 @@ class Library:
     async def subscribe(self, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
         """`resources/subscribe`: the client hears about changes of this resource. The server is asked by the first."""
         source, uri = self.find_resource(client, params.get("uri"))
-        followers = self._followers.setdefault((source.name, uri), set())
-        if client not in followers and len(client.subscribed) >= SUBSCRIPTIONS_PER_CLIENT:
+        key = (source.name, uri)
+        if client not in self._followers.get(key, ()) and len(client.subscribed) >= SUBSCRIPTIONS_PER_CLIENT:
             raise RpcError(INVALID_PARAMS, f"A client follows at most {SUBSCRIPTIONS_PER_CLIENT} resources.")
-        followers.add(client)  # before the server answers: whoever leaves meanwhile is not the last one
+        # Before the server answers: whoever leaves meanwhile is not the last one.
+        self._followers.setdefault(key, set()).add(client)
         try:
             result = await source.follow(uri, exchange)
         except BaseException:
             self._leave(source, uri, client)
             raise
+        if client.is_gone:
+            self._leave(source, uri, client)
+            return result
         client.subscribed.add(f"{uri_prefix(source)}{uri}")
         return result
 
@@ -138,7 +142,8 @@ class Library:
         return b"{}"
 
     def left(self, client: Client) -> None:
-        """A client is gone, and whatever it followed is followed by one less."""
+        """A client is gone, and whatever it followed is followed by one less, now or when its server answers."""
+        client.is_gone = True
         if client.subscribed:
             client.subscribed.clear()
             sources = {source.name: source for source in self._crib.sources if isinstance(source, McpSource)}
@@ -149,8 +154,10 @@ class Library:
         key = (source.name if source is not None else name, uri)
         followers = self._followers.get(key, set())
         followers.discard(client)
-        if not followers and self._followers.pop(key, None) is not None and source is not None:
-            source.unfollow(uri)
+        if not followers:
+            self._followers.pop(key, None)
+            if source is not None:
+                source.unfollow(uri)
 
     # Inside
 

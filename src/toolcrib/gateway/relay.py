@@ -103,6 +103,7 @@ class Client:
     """Resources that it wants to hear about, by the URI that it knows."""
     left: Callable[[], None] = lambda: None
     """Is called when an old client is gone."""
+    is_gone: bool = False
     questions: "dict[str, asyncio.Future[bytes]]" = field(default_factory=dict[str, "asyncio.Future[bytes]"])
     """Questions that it was asked and has not answered, by id."""
     asked: "count[int]" = field(default_factory=lambda: count(1))
