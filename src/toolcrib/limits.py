@@ -357,7 +357,7 @@ UPSTREAM_NOISE_BYTES_PER_MINUTE = 64 * 1024
 PARKED_CALLS = 256
 """Calls that wait for a stateless client to come back with an answer."""
 PARKED_SHARE = 0.5
-"""Share of a principal's places that may be taken by such calls; the oldest is ended for a further one."""
+"""Share of a principal's places that such calls keep while its further calls stand in line: the oldest makes room."""
 PARKED_WANTED_S = 15.0
 """Seconds that such a call goes on waiting while others queue for the same server: its client may never come back."""
 PARKED_S = 600.0

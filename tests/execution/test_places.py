@@ -107,3 +107,16 @@ async def test_whoever_finds_a_free_place_takes_it_and_stands_in_no_line() -> No
     assert places.free == 0
     places.give()
     assert (places.free, told) == (1, [])
+
+
+async def test_somebody_in_line_is_told_of_once_and_nobody_with_a_place_is() -> None:
+    places, told = Places(1), list[bool]()
+    places.wanted = lambda: told.append(places.is_wanted)
+    await places.wait()
+    assert (told, places.is_wanted) == ([], False)
+    waiting = asyncio.create_task(places.wait())
+    await asyncio.sleep(0)
+    assert told == [True]
+    places.give()
+    await waiting
+    assert (told, places.is_wanted) == ([True], False)

@@ -6,16 +6,19 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.fakes.memory_upstream import MemoryServer, eventually
+from tests.fakes.memory_upstream import MemoryServer, eventually, tool
 from tests.gateway.clients import RawClient, gateway_client
 from tests.gateway.test_wishes import Nobody, gateway_over
 
 from toolcrib.gateway.relay import ClientExchange
 from toolcrib.gateway.server import Gateway
+from toolcrib.limits import CONCURRENCY_PER_SESSION
 from toolcrib.settings import ApprovalSettings, LimitSettings, Settings
 
 ABLE = {"elicitation": {}, "sampling": {}}
 WHO = {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+YES = {"action": "accept", "content": {}}
+ONE_PLACE = Settings(limits=LimitSettings(concurrency_per_session=1))
 
 
 class Asking(MemoryServer):
@@ -26,8 +29,13 @@ class Asking(MemoryServer):
         self.questions = questions or (("elicitation/create", WHO),)
         self.answers: list[Any] = []
         self.ids = count()
+        self.asks = asyncio.Event()
+        self.asks.set()
 
     async def _call(self, params: dict[str, Any]) -> dict[str, Any]:
+        if params["name"] == "plain":
+            return {"content": [{"type": "text", "text": "plain"}]}
+        await self.asks.wait()
         for method, asked in self.questions:
             self.push({"id": (key := f"s{next(self.ids)}"), "method": method, "params": asked})
             await eventually(lambda: any(m.get("id") == key for m in self.received))
@@ -122,12 +130,67 @@ async def test_calls_that_nobody_comes_back_for_leave_places_for_others_of_the_s
     async with gateway_client(server.source("one"), modern=True, capabilities=ABLE, settings=settings) as client:
         await client.names()
         first, second, third = [(await client.call("one__echo", {"text": "x"}))["result"] for _ in range(3)]
-        await eventually(lambda: server.count("notifications/cancelled") == 2)
-        yes = {"action": "accept", "content": {}}
-        late = [await answer(client, asked, yes) for asked in (first, second)]
-        done = await answer(client, third, yes)
-    assert [item["error"]["code"] for item in late] == [-32602] * 2
-    assert done["result"]["content"][0]["text"] == "done"
+        await eventually(lambda: server.count("notifications/cancelled") == 1)
+        late, *done = [await answer(client, asked, YES) for asked in (first, second, third)]
+    assert late["error"]["code"] == -32602
+    assert [item["result"]["content"][0]["text"] for item in done] == ["done", "done"]
+
+
+@pytest.mark.requirement("G8", "X18")
+async def test_as_many_calls_may_wait_for_their_client_as_there_are_places_while_no_other_wants_one():
+    server = Asking()
+    async with gateway_client(server.source("one"), modern=True, capabilities=ABLE) as client:
+        await client.names()
+        parked = [(await client.call("one__echo", {"text": "x"}))["result"] for _ in range(CONCURRENCY_PER_SESSION)]
+        done = [await answer(client, asked, YES) for asked in parked]
+    assert all(item["result"]["resultType"] == "complete" for item in done)
+    assert server.count("notifications/cancelled") == 0
+
+
+@pytest.mark.parametrize("able", [ABLE, {}])
+@pytest.mark.requirement("G8", "L7")
+async def test_a_call_that_waits_for_its_client_gives_its_only_place_to_one_that_comes_later(able: dict[str, Any]):
+    server = Asking()
+    server.tools.append(tool("plain"))
+    async with gateway_client(server.source("one"), modern=True, capabilities=ABLE, settings=ONE_PLACE) as client:
+        await client.names()
+        asked = (await client.call("one__echo", {"text": "x"}))["result"]
+        client.capabilities = able
+        plain = await client.call("one__plain")
+        late = await answer(client, asked, YES)
+    assert plain["result"]["content"][0]["text"] == "plain"
+    assert late["error"]["code"] == -32602
+
+
+@pytest.mark.requirement("G8", "L7")
+async def test_a_call_is_not_left_waiting_for_its_client_in_the_only_place_that_another_stands_in_line_for():
+    server = Asking()
+    server.tools.append(tool("plain"))
+    server.asks.clear()
+    async with gateway_client(server.source("one"), modern=True, capabilities=ABLE, settings=ONE_PLACE) as client:
+        await client.names()
+        asking = asyncio.create_task(client.call("one__echo", {"text": "x"}))
+        await eventually(lambda: server.count("tools/call"))
+        plain = asyncio.create_task(client.call("one__plain"))
+        (places,) = client.server._gateway._places.values()
+        await eventually(lambda: places.is_wanted)
+        server.asks.set()
+        assert "stand in line" in (await asking)["error"]["message"]
+        assert (await plain)["result"]["content"][0]["text"] == "plain"
+
+
+@pytest.mark.requirement("G8", "L7")
+async def test_calls_that_take_no_place_are_parked_no_more_often_than_there_are_places():
+    server = Asking()
+    server.methods["prompts/list"] = lambda params: {"prompts": [{"name": "greet"}]}
+    server.methods["prompts/get"] = server.methods["tools/call"]
+    async with gateway_client(server.source("one"), modern=True, capabilities=ABLE, settings=ONE_PLACE) as client:
+        await client.names()
+        for _ in range(3):
+            assert (await client.ask("prompts/get", name="one__greet"))["result"]["resultType"] == "input_required"
+        assert len(client.server._gateway.parking) == 1
+        assert (await client.call("one__echo", {"text": "x"}))["result"]["resultType"] == "input_required"
+        assert len(client.server._gateway.parking) == 2
 
 
 @pytest.mark.requirement("G8")

@@ -6,6 +6,7 @@ loop. A place that is given back goes to whoever waited longest and is never fre
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -20,16 +21,23 @@ class Turn(Protocol):
 class Places:
     """A number of places."""
 
-    __slots__ = ("_free", "_line")
+    __slots__ = ("_free", "_line", "wanted")
 
     def __init__(self, count: int) -> None:
         self._free = count
         self._line: deque[Turn] = deque()
+        self.wanted: Callable[[], None] | None = None
+        """Is called when somebody has to stand in line; gives no place back itself, but may see to it that one is."""
 
     @property
     def free(self) -> int:
         """How many are free."""
         return self._free
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody stands in line; who has left it is noticed when it moves."""
+        return bool(self._line)
 
     def take(self) -> bool:
         """Takes a place, if one is free."""
@@ -75,7 +83,7 @@ class Places:
         if self.take():
             return
         came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._line.append(_Sleeper(came))
+        self._line_up(_Sleeper(came))
         try:
             await came
         except asyncio.CancelledError:
@@ -89,7 +97,7 @@ class Places:
         if self._free > 0:
             self._free -= 1
             return True
-        self._line.append(turn)
+        self._line_up(turn)
         return False
 
     def give(self) -> None:
@@ -99,6 +107,11 @@ class Places:
             if line.popleft().accept():
                 return
         self._free += 1
+
+    def _line_up(self, turn: Turn) -> None:
+        self._line.append(turn)
+        if self.wanted is not None:
+            self.wanted()
 
 
 class _Sleeper:

@@ -4,7 +4,7 @@ An old server asks in the middle of a call; a stateless client gets questions as
 calling again. So the call to the server is parked: the client gets the question with a state, and when it comes back
 with that state and the answer, the very same call goes on. The server sees one call, and every stage ran once. A state
 counts for one principal, one request and one round; whoever does not come back has the call ended (G8), sooner if its
-own further calls need the place.
+own further calls stand in line for the place.
 """
 
 import asyncio
@@ -18,11 +18,12 @@ from typing import cast
 import orjson
 
 from toolcrib.definitions import Json, JsonObject, canonical_json
+from toolcrib.gateway.calls import CALL
 from toolcrib.gateway.relay import Client, ClientExchange
 from toolcrib.limits import CONCURRENCY_PER_SESSION, PARKED_CALLS, PARKED_S, PARKED_SHARE
 from toolcrib.sources.json_rpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 
-ANSWERABLE = frozenset({"tools/call", "prompts/get", "resources/read"})
+ANSWERABLE = frozenset({CALL, "prompts/get", "resources/read"})
 """Requests that may be answered with a question."""
 _STATE = "toolcrib-call."
 
@@ -41,6 +42,8 @@ class ParkedCall:
     exchange: ClientExchange
     binding: bytes
     principal: str
+    takes_place: bool
+    """Whether it takes a place as long as it runs: only tools do."""
     expires: float = 0.0
     task: "asyncio.Task[bytes] | None" = None
     questions: dict[str, _Question] = field(default_factory=dict[str, _Question])
@@ -81,6 +84,11 @@ class ParkedCall:
                 question.answer.set_exception(_over())
 
     @property
+    def holds_place(self) -> bool:
+        """Whether it takes a place that others may want."""
+        return self.takes_place and self.task is not None and not self.task.done()
+
+    @property
     def waiting(self) -> dict[str, _Question]:
         """Questions without an answer."""
         return {key: question for key, question in self.questions.items() if not question.answer.done()}
@@ -91,8 +99,9 @@ class Parking:
 
     def __init__(self, *, places: int = CONCURRENCY_PER_SESSION, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._share = max(1, int(places * PARKED_SHARE))
-        """Calls of one principal that may hold their places while they wait."""
+        self._places = places
+        self._share = int(places * PARKED_SHARE)
+        """Calls of one principal that keep their places while its others stand in line."""
         self._calls: dict[str, ParkedCall] = {}
 
     def __len__(self) -> int:
@@ -128,7 +137,9 @@ class Parking:
             call.exchange.go_on_as(exchange)
             call.take_answers(exchange.answers)
         else:
-            call = ParkedCall(exchange=exchange, binding=binding, principal=client.principal.name)
+            call = ParkedCall(
+                exchange=exchange, binding=binding, principal=client.principal.name, takes_place=method == CALL
+            )
             exchange.desk = call
             call.task = asyncio.get_running_loop().create_task(begin())
             call.task.add_done_callback(call.ended)
@@ -156,29 +167,42 @@ class Parking:
         if len(self._calls) >= PARKED_CALLS:
             cast("asyncio.Task[bytes]", call.task).cancel()
             raise RpcError(INTERNAL_ERROR, "Too many questions wait for an answer; try again later.")
-        self._make_room(call.principal)
+        placeless = self._parked(call.principal, with_place=False)
+        if len(placeless) + (not call.holds_place) > self._places:
+            self._end(placeless[0])
         state = _STATE + secrets.token_urlsafe(24)
         call.expires = self._clock() + PARKED_S
         self._calls[state] = call
+        if call.exchange.client.session.places.is_wanted:
+            self.make_room(call.principal)
+        if state not in self._calls:
+            raise RpcError(INTERNAL_ERROR, "Other calls stand in line for the place of this one; try again later.")
         requests: JsonObject = {
             key: {"method": question.method, "params": question.params} for key, question in call.waiting.items()
         }
         return orjson.dumps({"resultType": "input_required", "inputRequests": requests, "requestState": state})
 
-    def _make_room(self, principal: str) -> None:
-        """Ends the calls that somebody left waiting the longest, so that those to come find places."""
-        waiting = [
+    def make_room(self, principal: str) -> None:
+        """Ends the call that somebody left waiting the longest, because a further one stands in line for a place."""
+        parked = self._parked(principal, with_place=True)
+        if len(parked) > self._share:
+            self._end(parked[0])
+
+    def _parked(self, principal: str, *, with_place: bool) -> list[str]:
+        """The states of somebody's calls that hold a place, or hold none; the oldest first."""
+        return [
             state
             for state, call in self._calls.items()
-            if call.principal == principal and call.task is not None and not call.task.done()
+            if call.principal == principal and call.holds_place is with_place
         ]
-        for state in waiting[: max(0, len(waiting) + 1 - self._share)]:
-            cast("asyncio.Task[bytes]", self._calls.pop(state).task).cancel()
+
+    def _end(self, state: str) -> None:
+        cast("asyncio.Task[bytes]", self._calls.pop(state).task).cancel()
 
     def _sweep(self) -> None:
         now = self._clock()
         for state in [state for state, call in self._calls.items() if call.expires < now]:
-            cast("asyncio.Task[bytes]", self._calls.pop(state).task).cancel()
+            self._end(state)
 
 
 def _over() -> RpcError:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from itertools import count
 from typing import cast
 
@@ -101,7 +102,11 @@ class Gateway:
             capabilities=capabilities,
         )
         # However many connections somebody opens, their calls share one bound.
-        client.session.places = self._places.setdefault(principal.name, client.session.places)
+        places = self._places.get(principal.name)
+        if places is None:
+            places = self._places[principal.name] = client.session.places
+            places.wanted = partial(self.parking.make_room, principal.name)
+        client.session.places = places
         if era == "legacy":
             client.left = lambda: self._left(client)
         return client
