@@ -129,6 +129,30 @@ async def test_what_a_revoked_token_has_open_hears_no_more(tmp_path: Path):
 
 
 @pytest.mark.requirement("G2")
+async def test_tokens_that_cannot_be_read_open_nothing_and_end_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    tokens = TokenFile(tmp_path / "tokens.json")
+    secret, _ = tokens.create("ann", profile="default", days=1)
+    who = {"authorization": f"Bearer {secret}"}
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    async with served(tokens=tokens) as app:
+        session = await open_session(app, **who)
+        whole = tokens.path.read_bytes()
+        tokens.path.write_bytes(whole[:20])
+        app.look()
+        app.look()
+        assert (await ask(app, body=ping, mcp_session_id=session, **who)).status == 503
+        tokens.path.write_bytes(whole)
+        app.look()
+        assert (await ask(app, body=ping, mcp_session_id=session, **who)).status == 200
+        tokens.revoke("ann")
+        app.look()
+        assert not len(app.sessions)
+    assert caplog.text.count("until the tokens can be read") == 1
+
+
+@pytest.mark.requirement("G2")
 async def test_without_tokens_nobody_is_sent_away():
     async with served() as app, client_of(app):
         session = await open_session(app)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from toolcrib.errors import ConfigError
 from toolcrib.gateway.auth import Failures, Role, TokenEntry, TokenFile
 from toolcrib.gateway.http_wire import Head, Refused
 
@@ -40,7 +41,10 @@ class Door:
         scheme, _, secret = (given or "").partition(" ")
         entry = None
         if self.tokens is not None and scheme.lower() == "bearer" and secret:
-            entry = self.tokens.find(secret.strip())
+            try:
+                entry = self.tokens.find(secret.strip())
+            except ConfigError:  # why is logged by whoever looks after what is open
+                raise Refused(503, "The gateway cannot read its tokens now.", [(b"retry-after", b"5")]) from None
         # A token for something else is a wrong one (J12).
         if entry is None or entry.role != role:
             if given is not None:

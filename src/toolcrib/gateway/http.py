@@ -88,6 +88,8 @@ class HttpApp:
         self._changes = changes
         self._anonymous = anonymous
         self._annex = annex
+        self._unread = False
+        """Whether the tokens could not be read when they were last looked at."""
         # Behind tokens, what one client gets is none of the next one's business.
         gateway.is_open = gateway.is_open and anonymous is not None
         self._mirrored: WeakKeyDictionary[Assembly, Mapping[str, Sequence[Mirror]]] = WeakKeyDictionary()
@@ -112,14 +114,22 @@ class HttpApp:
         self.sessions.note_use()
         try:
             valid = self.door.tokens.valid() if self.door.tokens is not None else frozenset[tuple[str, str]]()
-        except ConfigError:  # nobody's new requests are let in either
-            valid = frozenset[tuple[str, str]]()
+        except ConfigError as error:
+            self._note_unread(error)
+            return
+        self._unread = False
 
         def is_refused(principal: Principal) -> bool:
             return principal is not self._anonymous and (principal.name, principal.profile) not in valid
 
         self.sessions.end_if(is_refused)
         self._changes.end_if(is_refused)
+
+    def _note_unread(self, error: ConfigError) -> None:
+        """Says once that the tokens cannot be read. An editor may be writing them: what is open is left as it is."""
+        if not self._unread:
+            self._unread = True
+            logger.warning("no token is good for a request until the tokens can be read: %s", error)
 
     # Who asks
 
