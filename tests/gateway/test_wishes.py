@@ -154,3 +154,17 @@ async def test_servers_are_asked_for_what_the_most_curious_client_wants_that_may
         curious.left()
         await eventually(lambda: len(levels(one)) == 2)
         assert levels(one) == ["debug", "error"]
+
+
+@pytest.mark.requirement("L3")
+async def test_servers_are_asked_for_usual_messages_when_the_last_client_left_that_wanted_others_and_then_no_more():
+    one, two = follower(), follower()
+    async with gateway_over(one=one, two=two) as gateway:
+        curious, follows = client_of(gateway, "ann", "one"), client_of(gateway, "bob", "one")
+        await ask(gateway, follows, "resources/subscribe", **A)
+        await ask(gateway, curious, "logging/setLevel", level="debug")
+        curious.left()
+        await eventually(lambda: len(levels(one)) == 2)
+        one.links[-1].fail("gone")
+        await eventually(lambda: one.count("resources/subscribe") == 2)
+        assert (levels(one), levels(two)) == (["debug", "info"], [])

@@ -288,8 +288,7 @@ class Gateway:
                 for client in self._logged
                 if client.log_level is not None and client.principal.scope.allows_toolset(source.name)
             ]
-            if wanted:
-                source.set_log_level(LEVELS[min(wanted)])
+            source.set_log_level(LEVELS[min(wanted)] if wanted else None)
 
     async def _list_tools(self, client: Client, params: JsonObject, exchange: ClientExchange) -> bytes:
         await self.wait_settled()

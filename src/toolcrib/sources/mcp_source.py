@@ -47,6 +47,8 @@ _CHANGES: Mapping[str, Event] = {
 }
 _UNKNOWN = (METHOD_NOT_FOUND, INVALID_REQUEST, INVALID_PARAMS)
 """Answers of a server that does not know what it was asked."""
+_USUAL_LOG_LEVEL = "info"
+"""What a server is asked for when nobody wishes for a level any more: the protocol has no way to take a wish back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,13 +205,13 @@ class McpSource(McpCalls):
         """What is known of the server, if it is connected."""
         return self._lane(None).peer
 
-    def set_log_level(self, level: str) -> None:
-        """Asks an old server for log messages from this level on, now and after every start."""
+    def set_log_level(self, level: str | None) -> None:
+        """Asks an old server for log messages from this level on, now and after every start; `None` ends that."""
         if level == self._log_level:
             return
         self._log_level = level
         for link, peer in self._old_ones():
-            self._ask_for_logs(link, peer, level)
+            self._ask_for_logs(link, peer, level or _USUAL_LOG_LEVEL)
 
     async def follow(self, uri: str, exchange: Exchange | None) -> bytes:
         """Asks it to tell when a resource changes, now and after every start. Raises as `relay` does."""
