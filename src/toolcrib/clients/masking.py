@@ -14,12 +14,14 @@ from toolcrib.clients.secrets import argument_secrets, hide
 
 _HIDDEN = "***"
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\']|\'\')*\'')
+_LONG = re.compile(r"""\s*(?:[\w.-]+|"[^"]*")\s*=\s*(?=\"{3}|'{3})""")
 _SECTION = re.compile(r"\s*\[\[?mcp_servers[^\[\]]*\]\]?\s*")
 _PLAIN = re.compile(r"[^\s,{}\[\]](?:[^,{}\[\]]*[^\s,{}\[\]])?")
 _PAIR = re.compile(r"(-\s+)?(?:([\w.$@/-]+)\s*([:=])(?:\s+|$))?(.*)", re.DOTALL)
-_HARMLESS = re.compile(
-    r"[-+]?[\d._]{1,7}|true|false|null|yes|no|on|off|stdio|https?|sse|streamable-http|[|>&*-]+|", re.I
-)
+_HARMLESS = re.compile(r"true|false|null|yes|no|on|off|stdio|https?|sse|streamable-http|[|>&*-]+|", re.I)
+_NUMBER = re.compile(r"[-+]?[\d._]{1,7}")
+"""Harmless without quotes only: with them it is a text, and may be a PIN."""
+_OPENING = ("[", "{", '"', "'")
 _KEY = re.compile(r"\s*[:=]")
 
 
@@ -36,14 +38,14 @@ def open_texts(servers: Iterable[ClientServer]) -> Mapping[str, str]:
 def masked(line: str, shown: Mapping[str, str]) -> str:
     """A line of JSON, TOML or YAML, with every value that is not `shown` as `***`."""
     if '"""' in line or "'''" in line:
-        key, _, _ = line.partition("=")
-        return f"{key}= {_HIDDEN}" if "=" in line else _HIDDEN
+        begun = _LONG.match(line)
+        return f"{begun[0]}{_HIDDEN}" if begun else _HIDDEN
     if _SECTION.fullmatch(line):
         return line
     made: list[str] = []
     at = 0
     for quoted in _QUOTED.finditer(line):
-        made.append(_plainly(line[at : quoted.start()], shown))
+        made.append(_plainly(line[at : quoted.start()], shown, then=quoted[0]))
         made.append(quoted[0] if _KEY.match(line, quoted.end()) else _value(quoted[0], shown))
         at = quoted.end()
     made.append(_plainly(line[at:], shown))
@@ -65,17 +67,28 @@ def _decoded(quoted: str) -> str:
         return quoted[1:-1]
 
 
-def _plainly(text: str, shown: Mapping[str, str]) -> str:
-    """What stands between quotes: marks and keys as they are, values only if they may be shown."""
+def _plainly(text: str, shown: Mapping[str, str], *, then: str = "") -> str:
+    """What stands between quotes: marks and keys as they are, values only if they may be shown.
+
+    What ends in `:` or `=` is a key only if something follows that can be its value, or, with `:`, the end of the line:
+    the padding of base64 looks the same.
+    """
 
     def said(found: re.Match[str]) -> str:
         pair = _PAIR.fullmatch(found[0])
         if pair is None:
             return _HIDDEN
-        value: str = pair[4]
-        before = found[0][: len(found[0]) - len(value)]
-        if found[0].strip() in {":", "="} or _HARMLESS.fullmatch(value) or value.rstrip().endswith((":", "=")):
+        dash, key, sign, value = pair.groups(default="")
+        rest = f"{text[found.end() :]}{then}".lstrip()
+        opens = rest.startswith(_OPENING)
+        if key and not value:
+            is_key = opens or (sign == ":" and not rest)
+            return found[0] if is_key else dash + shown.get(found[0].removeprefix(dash), _HIDDEN)
+        if value in {":", "="} or _HARMLESS.fullmatch(value) or _NUMBER.fullmatch(value):
             return found[0]
+        if not key and opens and value.endswith((":", "=")):
+            return found[0]
+        before = found[0][: len(found[0]) - len(value)]
         return before + shown.get(value, _HIDDEN)
 
     return _PLAIN.sub(said, text)
