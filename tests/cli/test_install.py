@@ -364,6 +364,23 @@ def test_secrets_in_arguments_and_addresses_are_not_shown(home: Path, terminal: 
 
 
 @pytest.mark.requirement("X24")
+def test_what_else_stands_in_a_file_of_one_line_is_shown_on_neither_side(home: Path, terminal: Terminal) -> None:
+    account = {"apiKey": "sk-of-others", "said": "'''x=y'''"}
+    stays = {"command": "other", "env": {"KEY": "sk-that-stays"}}
+    servers = {"a": {"command": "npx", "env": {"TOKEN": "${A_TOKEN}"}}, "b": stays}
+    path = home / ".claude.json"
+    for text in ({"apiKey": "sk-of-others"}, account):
+        path.write_text(json.dumps({"oauthAccount": text, "mcpServers": servers}), encoding="utf-8")
+        shown = terminal.run("install", "claude-code", "--only", "a", "--dry-run").out
+        assert terminal.run("install", "claude-code", "--only", "a").code == 0
+        back = terminal.run("uninstall", "claude-code", "--dry-run").out
+        assert terminal.run("uninstall", "claude-code").code == 0
+        for diff in (shown, back):
+            assert "+++" in diff and "sk-" not in diff
+            assert ('"serve"' in diff and '"${A_TOKEN}"' in diff) == (text is not account)
+
+
+@pytest.mark.requirement("X24")
 def test_a_file_of_a_project_is_said_to_be_shared(home: Path, terminal: Terminal) -> None:
     place(home, SAMPLES[9])
     done = terminal.run("install", "mcp-json")

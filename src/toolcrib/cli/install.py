@@ -159,12 +159,12 @@ def _worth(configs: "Sequence[ClientConfig]") -> bool:
 
 
 def _diff(plan: "InstallPlan", dry_run: bool) -> dict[str, str]:
-    from toolcrib.clients.install import diff_of
-    from toolcrib.clients.masking import open_texts
+    from toolcrib.clients.install import diff_of, open_texts_of
 
     if not dry_run:
         return {}
-    return {"diff": diff_of(plan.path, plan.original, plan.written, open_texts(plan.moved), sign="-")}
+    shown = open_texts_of(plan.family, plan.moved, plan.written, plan.manifest)
+    return {"diff": diff_of(plan.path, plan.original, plan.written, shown)}
 
 
 def _show(plan: "InstallPlan", *, dry_run: bool) -> None:

@@ -54,7 +54,7 @@ def _show(plan: "UninstallPlan", *, dry_run: bool) -> None:
     console = open_console()
     if dry_run:
         shown = _open_texts(plan)
-        for line in diff_of(plan.path, plan.current, plan.restored, shown, sign="+").splitlines():
+        for line in diff_of(plan.path, plan.current, plan.restored, shown).splitlines():
             console.print(line, markup=False, soft_wrap=True)
     verb = f"would be {plan.way}" if dry_run and plan.way != "already as before" else plan.way
     console.print(f"{plan.family.title}: {plan.path}: {verb}.", markup=False, soft_wrap=True)
@@ -66,11 +66,11 @@ def _show(plan: "UninstallPlan", *, dry_run: bool) -> None:
 
 def _open_texts(plan: "UninstallPlan") -> "Mapping[str, str]":
     from toolcrib.clients.base import as_object
-    from toolcrib.clients.masking import open_texts
+    from toolcrib.clients.install import open_texts_of
 
-    servers = [
+    moved = [
         plan.family.read(name, as_object(raw) or {})  # pyright: ignore[reportArgumentType]
-        for moved in plan.manifest.sections
-        for name, raw in moved.servers.items()
+        for part in plan.manifest.sections
+        for name, raw in part.servers.items()
     ]
-    return open_texts(servers)
+    return open_texts_of(plan.family, moved, plan.current, plan.manifest)

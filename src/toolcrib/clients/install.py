@@ -7,14 +7,13 @@ that the way back needs is on the disk.
 
 import difflib
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from toolcrib.clients.base import ENTRY, ClientConfig, ClientServer, Family
-from toolcrib.clients.editing import load_data, replace_servers
+from toolcrib.clients.base import ENTRY, ClientConfig, ClientServer, Family, as_object
+from toolcrib.clients.editing import load_data, replace_servers, servers_at
 from toolcrib.clients.files import decode, digest_of, encode_like, load_bytes, mode_of, place_of, remove, write_whole
 from toolcrib.clients.manifest import (
     PRIVATE,
@@ -27,7 +26,7 @@ from toolcrib.clients.manifest import (
     load_manifest,
     manifest_path,
 )
-from toolcrib.clients.masking import masked
+from toolcrib.clients.masking import masked, open_texts
 from toolcrib.clients.servers import gateway_entry, gateway_names, gateway_obstacle, variables_of
 from toolcrib.definitions import Json, JsonObject
 from toolcrib.errors import ConfigError
@@ -215,20 +214,25 @@ def apply_install(plan: InstallPlan) -> None:
         raise
 
 
-def diff_of(path: Path, before: bytes, after: bytes, shown: Mapping[str, str], *, sign: Literal["-", "+"]) -> str:
-    """The change as a unified diff; of the lines with this sign, which are a person's own, only what is `shown`.
+def diff_of(path: Path, before: bytes, after: bytes, shown: Mapping[str, str]) -> str:
+    """The change as a unified diff, with only those values that are `shown`.
 
-    Without the lines around it: they may hold secrets of others.
+    Without the lines around it, and the same on both sides: a line may hold the whole file, with secrets of others.
     """
     name = str(path)
-    old, new = (content.decode("utf-8", "replace").splitlines() for content in (before, after))
-    lines = difflib.unified_diff(old, new, fromfile=name, tofile=name, lineterm="", n=0)
-    headings = (f"--- {name}", f"+++ {name}")
-    told = [
-        f"{line[0]}{masked(line[1:], shown)}" if line.startswith(sign) and line not in headings else line
-        for line in lines
-    ]
-    return "".join(f"{line}\n" for line in told)
+    old, new = (content.decode("utf-8-sig", "replace").splitlines() for content in (before, after))
+    lines = list(difflib.unified_diff(old, new, fromfile=name, tofile=name, lineterm="", n=0))
+    told = [line if line.startswith("@@ ") else f"{line[0]}{masked(line[1:], shown)}" for line in lines[2:]]
+    return "".join(f"{line}\n" for line in (*lines[:2], *told))
+
+
+def open_texts_of(
+    family: Family, moved: Iterable[ClientServer], installed: bytes, manifest: Manifest
+) -> Mapping[str, str]:
+    """What a diff may show: texts of the servers that move, and of the gateway's entries in the `installed` file."""
+    data = load_data(decode(installed, Path(manifest.path)), family.format)
+    entries = [as_object((servers_at(data, part.section) or {}).get(ENTRY)) for part in manifest.sections]
+    return open_texts((*moved, *(family.read(ENTRY, entry) for entry in entries if entry is not None)))
 
 
 def _require_fresh(family: Family, path: Path, original: bytes, configs: Sequence[ClientConfig]) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from toolcrib.clients.base import ClientServer
 from toolcrib.clients.secrets import argument_secrets, hide
+from toolcrib.clients.servers import variables_of
 
 _HIDDEN = "***"
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\']|\'\')*\'')
@@ -26,8 +27,13 @@ _KEY = re.compile(r"\s*[:=]")
 
 
 def open_texts(servers: Iterable[ClientServer]) -> Mapping[str, str]:
-    """What may be shown of servers, and how: commands, arguments and addresses, without what looks like a secret."""
-    shown: dict[str, str] = {}
+    """What may be shown of servers, and how: commands, arguments and addresses, without what looks like a secret.
+
+    References to variables, too.
+    """
+    servers = tuple(servers)
+    references = (text for name in variables_of(servers) for text in (f"${{{name}}}", f"${{env:{name}}}"))
+    shown = {text: text for text in references}
     for server in servers:
         texts = [text for text in (server.command, *server.args, server.url, server.cwd) if text]
         hidden = frozenset(argument_secrets((*server.args, server.url or "")))
