@@ -1,6 +1,7 @@
 import asyncio
 import io
 import queue
+import threading
 
 import pytest
 from tests.agent.talk import issues
@@ -86,8 +87,14 @@ class Keyboard:
         self.prompts: queue.Queue[str] = queue.Queue()
 
     def read(self, prompt: str) -> str:
+        self.reader = threading.current_thread()
         self.prompts.put(prompt)
         return self.lines.get()
+
+    def read_at_once(self, line: str) -> None:
+        """Has the line read before anything else happens in the loop."""
+        self.lines.put(line)
+        self.reader.join()
 
 
 @pytest.mark.requirement("X28")
@@ -103,6 +110,25 @@ async def test_a_line_typed_after_an_abandoned_question_goes_to_whoever_asks_nex
     keyboard.lines.put("hello")
     assert await asking == "hello"
     assert keyboard.prompts.empty(), "one reader served both"
+
+
+@pytest.mark.requirement("X28", "X14")
+async def test_a_line_read_for_an_abandoned_question_is_no_answer_to_the_next_one() -> None:
+    keyboard = Keyboard()
+    person = Person(
+        read=keyboard.read,
+        write=lambda text: keyboard.read_at_once("y") if "second" in text else None,
+        discard=lambda: None,
+    )
+    abandoned = asyncio.create_task(person.clarify("first?", []))
+    assert await asyncio.to_thread(keyboard.prompts.get) == "> "
+    abandoned.cancel()
+    await asyncio.gather(abandoned, return_exceptions=True)
+    asking = asyncio.create_task(person.clarify("second?", []))
+    await asyncio.sleep(0)
+    keyboard.lines.put("n")
+    assert await asking == "n"
+    assert keyboard.prompts.get_nowait() == "", "its prompt stood there already"
 
 
 @pytest.mark.requirement("X28", "X14")

@@ -39,9 +39,14 @@ class Person:
         self._asker: asyncio.Future[_Line] | None = None
         self._held: _Line | None = None
         """A line that came when nobody asked."""
+        self._questions = 0
+        """How many were asked so far."""
+        self._question = 0
+        """Which of them waits for a line; 0 for a conversation, which takes any."""
 
     async def line(self, prompt: str) -> str:
         """One line of a conversation. Raises `EOFError` at the end of input, `NotText` for what cannot be read."""
+        self._question = 0
         return await self._next(self._edit, prompt)
 
     async def _answer(self, question: str, prompt: str) -> str:
@@ -49,6 +54,8 @@ class Person:
         self._write(question)
         self._discard()
         self._held = None
+        self._questions += 1
+        self._question = self._questions
         return await self._next(self._read, prompt)
 
     async def _next(self, read: Read, prompt: str) -> str:
@@ -76,18 +83,22 @@ class Person:
                 line = error
             except (EOFError, OSError, ValueError):
                 line = EOFError()
+            asked = self._questions
             with suppress(RuntimeError):  # the program ended meanwhile
-                loop.call_soon_threadsafe(self._hand_over, line)
+                loop.call_soon_threadsafe(self._hand_over, line, asked)
 
         # A thread of its own: reading cannot be cancelled, and must not keep the program from ending.
         threading.Thread(target=wait, daemon=True).start()
 
-    def _hand_over(self, line: "_Line") -> None:
+    def _hand_over(self, line: "_Line", asked: int) -> None:
+        """Gives the line to whoever waits for one; `asked` is how many questions there were when it had been read."""
         self._reading = False
-        if self._asker is not None and not self._asker.done():
-            self._asker.set_result(line)
-        else:
+        if self._asker is None or self._asker.done():
             self._held = line
+        elif asked < self._question:
+            self._start(self._read, "")  # it was typed for an earlier question; the prompt of this one stands there
+        else:
+            self._asker.set_result(line)
 
     async def approve(self, request: ApprovalRequest) -> bool:
         """Whether they agree to exactly this call. Anything but a yes is a no."""
