@@ -21,7 +21,7 @@ def read_yaml(text: str, *, twice: bool = False) -> object:
     With `twice` a key may occur twice, as in a file that belongs to another program.
     """
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
             return None
@@ -37,8 +37,23 @@ def read_yaml(text: str, *, twice: bool = False) -> object:
         raise TextError("it is nested too deeply", 0) from None
     except TextError:
         raise
-    except ValueError as error:  # a date such as 2026-02-31
-        raise TextError(str(error), 0) from None
+    except (ValueError, OverflowError):  # an escape such as "\Uffffffff"
+        raise TextError("a character or a number in it is out of range", 0) from None
+
+
+class _Loader(yaml.SafeLoader):
+    """The library's, but a value that is not what its tag says is an error with a place, whatever Python raises."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
+        try:
+            return cast("object", super().construct_object(node, deep))  # pyright: ignore[reportUnknownMemberType]
+        except TextError:
+            raise
+        except ValueError as error:  # a date such as 2026-02-31
+            raise TextError(str(error), node.start_mark.index) from None
+        except (ArithmeticError, AttributeError, LookupError):  # `!!bool maybe`
+            kind = node.tag.rpartition(":")[2]
+            raise TextError(f"this cannot be read as `!!{kind}`", node.start_mark.index) from None
 
 
 def _check(node: yaml.Node, seen: dict[int, bool], *, depth: int, twice: bool) -> None:
