@@ -1,5 +1,6 @@
 """Unattended turns: what they need, what they may not, and what they say afterwards."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from tests.agent.talk import issues, weather
 from tests.fakes.scripted_model import Refuse, Say, ScriptedModel, Step, call, search, through_bridge
 from typer.testing import CliRunner
 
+from toolcrib.agent.host import Host
 from toolcrib.agent.schedule import RunRecord, run_task
 from toolcrib.cli.app import build_app
 from toolcrib.settings import AgentSettings, Settings, ToolSearchSettings, ToolsSettings
@@ -89,6 +91,27 @@ async def test_an_endpoint_that_fails_makes_a_failed_run(tmp_path: Path) -> None
     record, _ = await run([Refuse(401, "wrong key")], tmp_path)
     assert (record.outcome, record.succeeded) == ("model_failed", False)
     assert "wrong key" in str(record.reason)
+
+
+@pytest.mark.requirement("X28")
+@pytest.mark.parametrize(("step", "outcome"), [(Say("The answer."), "completed"), (Refuse(401, "no"), "model_failed")])
+async def test_a_signal_while_a_finished_run_closes_takes_no_answer_back(
+    step: Step, outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(host: Host) -> None:
+        close = host.model.close
+
+        async def close_and_be_ended() -> None:
+            await close()
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(0)
+
+        monkeypatch.setattr(host.model, "close", close_and_be_ended)
+
+    record, _ = await run([step], tmp_path, opened=opened, ended=lambda: "SIGTERM")
+    assert (record.outcome, record.text) == (outcome, "The answer." if outcome == "completed" else "")
 
 
 CONFIG = """

@@ -113,6 +113,8 @@ async def run_task(
 
     name = model.name if model else settings.agent.model
     account: Account | None = None
+    made: RunRecord | None = None
+    """The record, once the turn is over: whatever ends the run while it closes takes none of it back."""
     try:
         async with open_host(
             settings,
@@ -130,22 +132,26 @@ async def run_task(
             try:
                 report = await host.agent.run(task)
             except ModelError as error:
-                return record("model_failed", model=name, reason=str(error), account=account.as_json())
-            outcome, reason = _judge(report, events)
-            return record(
-                outcome,
-                model=name,
-                reason=reason,
-                text=report.text,
-                steps=report.steps,
-                account=account.as_json(),
-            )
+                made = record("model_failed", model=name, reason=str(error), account=account.as_json())
+            else:
+                outcome, reason = _judge(report, events)
+                made = record(
+                    outcome,
+                    model=name,
+                    reason=reason,
+                    text=report.text,
+                    steps=report.steps,
+                    account=account.as_json(),
+                )
+        return made
     except RequiredToolsMissing as error:
         return record("required_tools_missing", model=name, reason=str(error))
     except asyncio.CancelledError:
         by = ended()
         if by is None:
             raise
+        if made is not None:
+            return made
         figures = account.as_json() if account else None
         return record("interrupted", model=name, reason=f"{by} ended the run before it was done.", account=figures)
 
