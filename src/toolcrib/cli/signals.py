@@ -35,6 +35,7 @@ class Cancelling:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._task = None  # a signal that has come already may be waiting in the loop
         for number in tuple(self._found):
             self._restore(number)
 
