@@ -4,11 +4,11 @@ import asyncio
 import math
 import statistics
 import threading
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from datetime import date
 from enum import Enum
 from functools import partial
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import pytest
 from tests.factories import bridged, core, crib, model_call, settings
@@ -297,6 +297,40 @@ def test_a_hint_that_cannot_be_read_costs_only_itself() -> None:
     for function in (Called(), partial(table, "Rome"), partial(Called())):
         properties = read_function(function).schema["properties"]
         assert properties["days"]["type"] == "integer"
+
+
+@dataclass
+class Leg:
+    city: str
+    days: InitVar[int] = 1
+    stops: "list[Point]" = field(default_factory=list["Point"])
+
+    def __call__(self, city: bytes, days: bytes) -> None: ...
+
+
+class Stay:
+    def __init__(self, city: "str", days: int = 1) -> None: ...
+
+
+class Stop(NamedTuple):
+    city: str
+    days: "int" = 1
+
+
+@pytest.mark.parametrize("made", [Leg, Stay, Stop, partial(Leg), partial(Stop, city="Rome")])
+def test_a_class_takes_what_making_an_object_of_it_takes(made: Any) -> None:
+    properties: Any = read_function(made).schema["properties"]
+    assert (properties["city"]["type"], properties["days"]["type"]) == ("string", "integer")
+    assert "stops" not in properties or properties["stops"]["items"] == {"$ref": "#/$defs/Point"}
+
+
+async def test_a_dataclass_as_a_tool_gives_the_object() -> None:
+    toolset = Functions("mine")
+    toolset.tool(Point)
+    session = crib(core(), toolset).session()
+    right, wrong = await session.execute([bridged("Point", {"x": 1.5}), bridged("Point", {"x": "far"})])
+    assert right.result.structured == {"x": 1.5, "y": 0.0}
+    assert wrong.result.code == "invalid_arguments"
 
 
 async def numbers(n: int) -> Any:

@@ -7,8 +7,9 @@ which is how functions of the standard library become tools.
 import inspect
 import logging
 import re
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from functools import partial
 from types import SimpleNamespace
 from typing import Annotated, Any, cast, get_origin, get_type_hints
@@ -91,7 +92,7 @@ def read_function(
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         raise DefinitionError("the function has no signature that can be read") from None
-    hints = _hints(function)
+    hints = _hints(function, signature)
     words = inspect.getdoc(function) or ""
     about = parameter_words(words)
     overrides = types or {}
@@ -155,25 +156,36 @@ def parameter_words(docstring: str) -> dict[str, str]:
     return found
 
 
-def _hints(function: AnyCallable) -> dict[str, Any]:
+def _hints(function: AnyCallable, signature: inspect.Signature) -> dict[str, Any]:
     """The hints of the parameters; one that names what cannot be found costs only itself."""
     while isinstance(function, partial):
         function = function.func
-    if not inspect.isroutine(function):
-        function = getattr(function, "__call__", function)  # noqa: B004 - its hints, not whether it can be called
-    written = cast("dict[str, Any]", getattr(function, "__annotations__", None) or {})
-    inner = inspect.unwrap(function)
-    home = getattr(inner, "__globals__", {})
+    if isinstance(function, type):
+        written, home = _hints_of_class(function, signature)
+    else:
+        if not inspect.isroutine(function):
+            function = getattr(function, "__call__", function)  # noqa: B004 - its hints, not whether it can be called
+        written = cast("dict[str, Any]", getattr(function, "__annotations__", None) or {})
+        home = getattr(inspect.unwrap(function), "__globals__", {})
     found: dict[str, Any] = {}
     for name, hint in written.items():
         if name == "return":
             continue
         try:
             alone = SimpleNamespace(__annotations__={name: hint})
-            found |= get_type_hints(alone, globalns=home, include_extras=True)
+            read: Any = get_type_hints(alone, globalns=home, include_extras=True)[name]
+            found[name] = cast("Any", read).type if isinstance(read, InitVar) else read
         except Exception as error:  # whatever a hint written as text does when it is read
             logger.debug("the hint of `%s` cannot be read: %r", name, error)
     return found
+
+
+def _hints_of_class(cls: type, signature: inspect.Signature) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What making an object takes, as the signature has it, and where the names in it are found."""
+    taken = signature.parameters.items()
+    written = {name: parameter.annotation for name, parameter in taken if parameter.annotation is not parameter.empty}
+    module = getattr(sys.modules.get(cls.__module__), "__dict__", {})
+    return written, getattr(getattr(cls, "__init__", None), "__globals__", module)
 
 
 def _type_of_default(parameter: inspect.Parameter) -> Any:  # noqa: ANN401
