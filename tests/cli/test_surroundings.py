@@ -29,6 +29,23 @@ def test_a_reader_that_went_away_is_no_failure(command: tuple[str, ...]) -> None
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize(
+    "wrong", ["run --task task.md --endpoint http://127.0.0.1:9/v1", "run --task no.md", "tokens -x"]
+)
+def test_what_nobody_hears_of_is_a_failure_nevertheless(wrong: str, tmp_path: Path) -> None:
+    (tmp_path / "task.md").write_text("Shorten it.", encoding="utf-8")
+    (tmp_path / "toolcrib.yaml").write_text("agent: {endpoint: http://127.0.0.1:9/v1}", encoding="utf-8")
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            (*TOOLCRIB, *wrong.split()), cwd=tmp_path, stdout=subprocess.PIPE, stderr=write, check=False
+        )
+    finally:
+        os.close(write)
+    assert done.returncode == 2
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 def test_a_full_disk_is_said_in_one_sentence() -> None:
     full = os.open("/dev/full", os.O_WRONLY)

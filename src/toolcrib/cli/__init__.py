@@ -5,7 +5,10 @@ Exit codes: 0 for success, 1 for a negative answer, 2 for wrong use or bad input
 """
 
 import os
+import select
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import NoReturn, Protocol, cast
 
@@ -35,7 +38,7 @@ def main() -> None:
     except ToolcribError as error:
         if debug:
             raise
-        sys.stderr.write(f"toolcrib: {error}\n")
+        _say(str(error))
         sys.exit(2)
     except complaint as error:
         _complain(cast("_Complaint", error))
@@ -46,7 +49,7 @@ def main() -> None:
     except SystemExit as ended:
         # Typer takes a reader that went away for a failure.
         if isinstance(ended.__context__, BrokenPipeError):
-            _leave_without_output(0)
+            _fail(ended.__context__)
         raise
     except OSError as error:
         if debug:
@@ -73,17 +76,44 @@ def _flush() -> None:
 
 def _fail(error: OSError) -> NoReturn:
     """Ends with what the system said; a reader that went away, as `head` does, is no failure."""
-    if isinstance(error, BrokenPipeError):
+    if isinstance(error, BrokenPipeError) and _has_lost_its_reader():
         _leave_without_output(0)
     place = f"{error.filename}: " if error.filename else ""
-    sys.stderr.write(f"toolcrib: {place}{error.strerror or error}.\n")
+    _say(f"{place}{error.strerror or error}.")
     _leave_without_output(2)
 
 
+def _has_lost_its_reader() -> bool:
+    """Whether nobody reads standard output any more: what broke may be the pipe of standard error, or of a server."""
+    if not hasattr(select, "poll"):
+        return True
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
 def _leave_without_output(code: int) -> NoReturn:
-    """Ends although there is output left that cannot be written."""
+    """Ends although there may be output left that cannot be written."""
+    with suppress(OSError):
+        _flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
+
+
+def _say(text: str) -> None:
+    """Says what is wrong."""
+    with _heard_or_not():
+        sys.stderr.write(f"toolcrib: {text}\n")
+
+
+@contextmanager
+def _heard_or_not() -> Generator[None]:
+    """Within it nobody needs to read standard error: the exit code says the same."""
+    try:
+        yield
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 class _Complaint(Protocol):
@@ -97,8 +127,9 @@ def _complain(error: _Complaint) -> None:
     """Says in one sentence what is wrong with the command line; a group without a command shows its help."""
     message = error.format_message()
     if "\n" in message:
-        error.show()
+        with _heard_or_not():
+            error.show()
         return
     command = getattr(getattr(error, "ctx", None), "command_path", "toolcrib")
     step = "" if message.endswith("?") else f" (see `{command} --help`)."
-    sys.stderr.write(f"toolcrib: {message.rstrip('.')}{step}\n")
+    _say(f"{message.rstrip('.')}{step}")
