@@ -62,6 +62,23 @@ def test_every_exposed_and_leaf_name_is_first_for_itself():
 
 @pytest.mark.requirement("X1")
 @pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("chat_delete_channel", "one__chat_delete_channel"),
+        ("chat delete_channel", "chat__delete_channel"),
+        ("chat__delete_channel", "chat__delete_channel"),
+    ],
+)
+def test_a_name_as_it_is_written_comes_before_one_that_reads_like_it(query: str, first: str):
+    found = index(
+        document("chat__delete_channel", "Deletes a channel of the chat", leaf="delete_channel", toolset="chat"),
+        document("one__chat_delete_channel", "Deletes", leaf="chat_delete_channel", toolset="one"),
+    )
+    assert keys(found, query)[0] == first
+
+
+@pytest.mark.requirement("X1")
+@pytest.mark.parametrize(
     ("query", "wanted"),
     [
         ("cloudflare list accounts", "get_accounts"),

@@ -32,8 +32,8 @@ from toolcrib.retrieval.selection import RIVAL_SHARE, Best, best_of, select
 from toolcrib.retrieval.spelling import Spelling
 from toolcrib.retrieval.text import normal_name
 
-NAME_RANKS = (6, 2, 4)
-"""Exposed name, leaf, toolset with leaf; one more if the very spelling is the same."""
+NAME_RANKS = ((6, 9), (2, 8), (4, 7))
+"""Exposed name, leaf, toolset with leaf: in any spelling, and in the very same one."""
 ALIAS_RANK = 1
 """An alias: any name comes before it."""
 _SUBSTRING_ANYWHERE_CHARS = 5
@@ -388,8 +388,7 @@ class LexicalIndex:
         for kind, row in self.postings.named(name_hash(query[:QUERY_MAX_CHARS])) if wanted else ():
             names = names_of(self._documents[row])
             if normal_name(names[kind]) == wanted:
-                exact = 1 if query.strip() in names else 0
-                named[row] = max(named.get(row, 0), NAME_RANKS[kind] + exact)
+                named[row] = max(named.get(row, 0), NAME_RANKS[kind][query.strip() == names[kind]])
         for row in self._called(wanted) if wanted else ():
             named.setdefault(row, ALIAS_RANK)
         return named
