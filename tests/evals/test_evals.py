@@ -188,6 +188,15 @@ def test_tools_and_queries_are_read_in_their_shapes(tmp_path: Path):
 
 
 @pytest.mark.requirement("X25")
+@pytest.mark.parametrize("as_list", [False, True])
+def test_a_query_may_have_other_keys_even_that_of_a_list_of_tools(tmp_path: Path, as_list: bool):
+    path = tmp_path / "q.jsonl"
+    row = {"id": "1", "query": "q", "relevant": ["a"], "tools": ["a", "b"], "jsonrpc": "2.0", "result": {}}
+    path.write_text(json.dumps([row] if as_list else row), encoding="utf-8")
+    assert read_queries(path) == [Query(id="1", text="q", relevant=frozenset({"a"}))]
+
+
+@pytest.mark.requirement("X25")
 @pytest.mark.parametrize(
     "definition",
     [

@@ -7,7 +7,7 @@ list of names; the shapes of the model APIs and of MCP do as well. One query per
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -62,7 +62,7 @@ def read_tools(path: Path) -> list[PlainDocument]:
     """
     documents: list[PlainDocument] = []
     seen: dict[str, Place] = {}
-    for place, row in _rows(path):
+    for place, row in _rows(path, expand_definitions):
         document = _document(row, place)
         if document.key in seen:
             raise CorpusError(f"{place}: the id `{document.key}` is already {seen[document.key].within}.")
@@ -80,7 +80,7 @@ def read_queries(path: Path) -> list[Query]:
         CorpusError: the file cannot be read or a line is wrong.
     """
     queries: list[Query] = []
-    for place, row in _rows(path):
+    for place, row in _rows(path, _items):
         if "relevant" not in row:
             raise CorpusError(f"{place}: has no `relevant`: give a list of tool ids, an empty one if nothing fits.")
         relevant = row["relevant"]
@@ -153,20 +153,25 @@ def _plain(row: Mapping[str, Json]) -> Mapping[str, Json]:
     return row
 
 
-def _rows(path: Path) -> Iterator[tuple[Place, Mapping[str, Json]]]:
+def _items(value: Json) -> Iterator[Json]:
+    """The queries of a list, or the one that it is, whatever other keys it has: those of another benchmark, say."""
+    yield from value if isinstance(value, list) else (value,)
+
+
+def _rows(path: Path, expand: Callable[[Json], Iterator[Json]]) -> Iterator[tuple[Place, Mapping[str, Json]]]:
     try:
         content = path.read_bytes()
     except OSError as error:
         raise CorpusError(f"{path}: cannot be read: {error.strerror or type(error).__name__}.") from error
     whole = _whole(content)
     if whole is not None:
-        for number, row in enumerate(expand_definitions(whole), 1):
+        for number, row in enumerate(expand(whole), 1):
             yield _object(row, Place(path, number, is_line=False))
         return
     for number, line in enumerate(content.split(b"\n"), 1):
         if line.strip():
             place = Place(path, number, is_line=True)
-            for row in expand_definitions(_parse(line, f"{place}")):
+            for row in expand(_parse(line, f"{place}")):
                 yield _object(row, place)
 
 
