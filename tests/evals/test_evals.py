@@ -156,7 +156,12 @@ def test_an_interval_holds_the_mean_and_is_repeatable():
         ('[{"name": "a"}, {"name": "a"}]', ": entry 2: the id `a` is already in entry 1"),
         ('{"id": "a", "name": "a", "parameters": 7}', ":1: `parameters` must be"),
         ('{"id": "a", "name": "a"}\n\n{"id": "a", "name": "b"}', ":3: the id `a` is already on line 1"),
+        ('[\n{"name": "a"},\n{"name" "b"}\n]', ": is no valid JSON: Expecting ':' delimiter: line 3"),
+        ('[{"name": "a"},\n{"name": "b"]', ": is no valid JSON: Expecting ',' delimiter: line 2"),
+        ('{\n"tools": [\n{"name": }]}', ": is no valid JSON: Expecting value: line 3"),
+        ('[{"name": "a"}]\n[{"name"', ":2: is no valid JSON"),
         ("", ": holds no tools"),
+        ("\ufeff", ": holds no tools"),
     ],
 )
 def test_a_wrong_line_is_named_with_its_place(tmp_path: Path, lines: str, message: str):
@@ -185,6 +190,12 @@ def test_tools_and_queries_are_read_in_their_shapes(tmp_path: Path):
     assert unknown_answers([first, second], [asked]) == ["gone"]
     with pytest.raises(CorpusError, match="cannot be read"):
         read_queries(tmp_path / "none.jsonl")
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_a_file(tmp_path: Path):
+    path = tmp_path / "tools.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf\r\n{"name": "a"}\r\n{"name": "b"}\r\n')
+    assert [tool.key for tool in read_tools(path)] == ["a", "b"]
 
 
 @pytest.mark.requirement("X25")

@@ -7,6 +7,7 @@ list of names; the shapes of the model APIs and of MCP do as well. One query per
 
 import hashlib
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -160,10 +161,10 @@ def _items(value: Json) -> Iterator[Json]:
 
 def _rows(path: Path, expand: Callable[[Json], Iterator[Json]]) -> Iterator[tuple[Place, Mapping[str, Json]]]:
     try:
-        content = path.read_bytes()
+        content = path.read_bytes().removeprefix(BOM_UTF8)
     except OSError as error:
         raise CorpusError(f"{path}: cannot be read: {error.strerror or type(error).__name__}.") from error
-    whole = _whole(content)
+    whole = _whole(content, f"{path}")
     if whole is not None:
         for number, row in enumerate(expand(whole), 1):
             yield _object(row, Place(path, number, is_line=False))
@@ -175,12 +176,16 @@ def _rows(path: Path, expand: Callable[[Json], Iterator[Json]]) -> Iterator[tupl
                 yield _object(row, place)
 
 
-def _whole(content: bytes) -> Json:
+def _whole(content: bytes, where: str) -> Json:
     """The file as one value, if it is one over several lines: a list, or the answer of `tools/list`."""
-    head = content.lstrip().partition(b"\n")[0]
+    head = content.lstrip().partition(b"\n")[0].rstrip()
     if head[:1] != b"[" and _try(head) is not None:
         return None
-    return _try(content)
+    whole = _try(content)
+    if whole is None and (head == b"{" or (head[:1] == b"[" and _try(head) is None)):
+        # No line of it is a value: what is wrong stands where the whole breaks off.
+        return _parse(content, where)
+    return whole
 
 
 def _try(text: bytes) -> Json:
