@@ -69,7 +69,7 @@ class VectorFile:
                     body = digest + vector
                     file.write(body + zlib.crc32(body).to_bytes(_CHECK_BYTES, "big"))
             Path(temporary).replace(self.path)
-        except OSError:
+        except BaseException:  # Ctrl-C, too: nobody would ever look for what is left
             with contextlib.suppress(OSError):
                 Path(temporary).unlink()
             raise
