@@ -1,5 +1,6 @@
 """A full disk, a reader that went away, a terminal of another alphabet: no traceback, and the right exit code."""
 
+import json
 import os
 import subprocess
 import sys
@@ -81,6 +82,15 @@ def test_a_file_of_definitions_may_begin_with_a_byte_order_mark(tmp_path: Path) 
     path = tmp_path / "tools.jsonl"
     path.write_text('\ufeff{"name": "open_door", "description": "Open the door."}\n', encoding="utf-8")
     assert toolcrib("tokens", "--tools", path, "--json").returncode == 0
+
+
+def test_a_file_of_definitions_may_begin_with_a_blank_line(tmp_path: Path, terminal: Terminal) -> None:
+    path = tmp_path / "tools.jsonl"
+    path.write_text(
+        '\n{"name": "open_door", "description": "Open the door."}\n{"name": "shut_door"}\n', encoding="utf-8"
+    )
+    done = terminal.run("tokens", "--tools", str(path), "--json")
+    assert json.loads(done.out)["n_tools"] == 2
 
 
 @pytest.mark.parametrize("command", [("install", "cursor"), ("uninstall", "cursor"), ("audit",), ("doctor",)])

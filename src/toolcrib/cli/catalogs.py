@@ -64,7 +64,8 @@ def read_definitions(path: Path) -> Iterator[JsonObject]:
 
 def _is_one_object(text: bytes) -> bool:
     """Whether the file is one JSON object over several lines, such as the answer of `tools/list`."""
-    return text.lstrip()[:1] == b"{" and not _parses(text.partition(b"\n")[0])
+    begun = text.lstrip()
+    return begun[:1] == b"{" and not _parses(begun.partition(b"\n")[0])
 
 
 def _parses(line: bytes) -> bool:
