@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from toolcrib.errors import ModelUnavailable
+from toolcrib.limits import FILL_SAVE_AT_ONCE
 from toolcrib.retrieval.filling import FillState, Reader, VectorFill
 from toolcrib.retrieval.vector_file import VectorFile
 from toolcrib.retrieval.vectors import unit, whole
@@ -214,6 +215,26 @@ def test_a_failure_while_somebody_asks_is_kept_reported_once_and_not_raised(capl
     assert fill.record(digests[0]) is None
     assert fill.state.failure == "the sentence reader failed (ValueError)"
     assert len(caplog.records) == 1
+
+
+def test_where_no_thread_is_to_be_had_nobody_waits_for_one_and_what_is_made_at_once_is_kept(
+    file: VectorFile, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    many, few = (VectorFill(load=FakeReader, file=file, at_once=number, what="the reader") for number in (0, 100))
+    with caplog.at_level(logging.WARNING, logger="toolcrib"):
+        many.want(TEXTS)
+        many.want(TEXTS)
+    assert many.wait(float("inf")).failure == "the reader got no thread to work in"
+    assert len(caplog.records) == 1
+    for start in range(0, 2 * FILL_SAVE_AT_ONCE, 16):  # so many that a thread is wanted to write them
+        few.want([f"another {number}" for number in range(start, start + 16)])
+    assert few.state.failure is None
+    few.close()
+    assert len(file.read()) == 2 * FILL_SAVE_AT_ONCE
 
 
 def test_nobody_is_kept_alive_for_its_vectors_and_a_few_are_written_when_it_goes(file: VectorFile):

@@ -158,7 +158,12 @@ class VectorFill:
             self._thread = Thread(target=self._work, daemon=True, name="toolcrib-reading")
             # A library that is torn down while it computes can bring the process down with it.
             atexit.register(self.close)
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError:  # no thread to be had
+                self._ended()
+                if self._wanted:
+                    self._fail(f"{self._what} got no thread to work in")
 
     def _work(self) -> None:
         self._guarded(self._fill)
