@@ -133,7 +133,8 @@ CASES: dict[str, list[Case]] = {
         (("eval", "--tools", "empty.jsonl"), "empty.jsonl: holds no tools"),
         (("eval", "--tools", "tools.jsonl", "--queries", "empty.jsonl"), "empty.jsonl: holds no queries"),
         (("eval", "--tools", "tools.jsonl", "--min-recall5", "high"), "'--min-recall5'"),
-        (("eval", "--tools", "tools.jsonl", "--chart", "file/x.svg"), "file/x.svg: cannot be written"),
+        # Before anything is read or measured.
+        (("eval", "--tools", "no.jsonl", "--chart", "file/x.svg"), "file/x.svg: there is no directory file"),
     ],
     "serve": [
         *with_config("serve"),

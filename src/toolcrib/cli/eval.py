@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from toolcrib.cli.output import print_json, write_file
+from toolcrib.cli.output import print_json, require_writable, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,6 +81,8 @@ def evaluate(
     from toolcrib.evals.run import unmet
     from toolcrib.settings import ToolSearchSettings
 
+    if chart:
+        require_writable(chart)
     catalog = _read(tools, config, queries, _Wish(retrieval=retrieval, semantic=semantic, abstention=abstention))
     against = ToolSearchSettings(semantic=_TIERS[compare]) if compare else None
     if against and _way(against) == _way(catalog.search):
