@@ -48,6 +48,13 @@ def test_without_abstention_what_comes_nearest_is_shown_as_doubtful(tools: Path,
     assert "get_forecast" in shown
 
 
+@pytest.mark.requirement("X2")
+def test_a_single_tool_that_does_not_fit_is_told_as_one(tools: Path, terminal: Terminal) -> None:
+    tools.write_text(json.dumps(TOOLS[0]) + "\n")
+    done = terminal.run("search", "tune my grand piano before the concert", "--tools", str(tools))
+    assert done.out.startswith("The one tool does not fit.")
+
+
 @pytest.mark.requirement("S24")
 def test_a_reranker_that_had_no_part_in_an_answer_is_told(tools: Path, home: Path, terminal: Terminal) -> None:
     reranker = {"enabled": True, "endpoint": "http://127.0.0.1:9/v1/embeddings"}

@@ -80,7 +80,8 @@ def _show(found: "Explained", console: "Console") -> None:
     if answer.abstained:
         names = ", ".join(found.nearest)
         total = answer.body["total_available"]
-        console.print(f"Nothing among {total:,} tools fits.{f' Nearest, without fitting: {names}.' if names else ''}")
+        among = "The one tool does not fit." if total == 1 else f"Nothing among {total:,} tools fits."
+        console.print(f"{among}{f' Nearest, without fitting: {names}.' if names else ''}")
     if answer.doubtful:
         console.print("Perhaps none of these fits; they come nearest.", style="yellow")
     unmet = answer.body.get("nothing_for")
