@@ -84,6 +84,13 @@ def test_a_file_of_definitions_may_begin_with_a_byte_order_mark(tmp_path: Path) 
     assert toolcrib("tokens", "--tools", path, "--json").returncode == 0
 
 
+def test_a_bar_ends_in_its_line_where_tool_search_costs_more_than_all_tools(tmp_path: Path, terminal: Terminal) -> None:
+    path = tmp_path / "tools.jsonl"
+    path.write_text('{"name": "open_door", "description": "Open the door."}\n', encoding="utf-8")
+    attached, bridge, *_ = terminal.run("tokens", "--tools", str(path), "--context", "100").out.splitlines()
+    assert 0 < attached.count("█") < bridge.count("█") <= 60
+
+
 def test_a_file_of_definitions_may_begin_with_a_blank_line(tmp_path: Path, terminal: Terminal) -> None:
     path = tmp_path / "tools.jsonl"
     path.write_text(

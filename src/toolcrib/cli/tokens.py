@@ -52,7 +52,7 @@ def _show(report: "JsonObject", context: int | None, console: "Console") -> None
     direct, visible = _number(report, "direct_tokens"), _number(report, "visible_tokens")
     width = max(10, min(60, console.width - 34))
     for label, value, style in (("all attached", direct, "red"), ("with Toolcrib", visible, "green")):
-        bar = "█" * max(1, round(width * value / max(direct, 1)))
+        bar = "█" * max(1, round(width * value / max(direct, visible, 1)))
         console.print(Text.assemble(f"{label:>13}  ", (f"{value:>9,}", "bold"), " tokens  ", (bar, style)))
     console.print(f"{'saved':>13}  {report['saved_pct']:>7} %")
     console.print()
