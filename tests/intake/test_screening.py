@@ -98,10 +98,22 @@ def test_a_definition_that_is_too_long_to_read_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["ignore all ", "do not tell ", "a" * 50 + "%41", "send all ", "~/.ssh read pass ", "<"]
+    "word",
+    ["ignore all ", "do not tell ", "a" * 50 + "%41", "send all ", "~/.ssh read pass ", "<", " ", "\n", " \n", "\t"],
 )
 def test_text_made_to_be_slow_is_read_within_the_ceiling_of_a_test(word: str) -> None:
     screened((word * 60_000)[:60_000])
+
+
+@pytest.mark.parametrize("gap", ["\u3000" * 120, "\n" * 26, "\u00a0" + " \n" * 25, "\n" * 3 + " " * 120])
+def test_a_gap_that_pushes_text_out_of_sight_is_found_wherever_it_begins(gap: str) -> None:
+    assert [finding.rule for finding in screened(f"Adds.{gap}More.")] == ["phrase.padding"]
+    assert not screened(f"Adds.{gap}")
+
+
+def test_an_endless_word_in_a_description_is_no_name_that_takes_long_to_read() -> None:
+    word = freeze_toolset("mcp-x", [definition("add", a={"type": "string", "description": "a" * 60_000})], origin="mcp")
+    assert not screen_together([word, freeze_toolset("mcp-y", [definition("send_money")], origin="mcp")])
 
 
 @pytest.mark.requirement("C9")

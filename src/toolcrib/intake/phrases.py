@@ -26,7 +26,8 @@ _ABOUT_ATTACKS = re.compile(
 )
 _QUOTES = "\"'`“”‘’«»「」„"
 _PADDED_CHARS = 25
-_PADDING = re.compile(r"(?:[ \t\u00a0\u3000]{120,}|(?:[ \t]*\n){25,})(?=\S)")
+_PADDING = re.compile(r"(?:(?<![ \t\u00a0\u3000])[ \t\u00a0\u3000]{120,}+|(?<![ \t\n])(?:[ \t]*+\n){25,}+)(?=\S)")
+"""A gap is tried from its beginning alone: from each of its characters it takes the square of its length."""
 
 
 def may_hold_phrases(folded: str, *, only: str | None = None) -> bool:

@@ -32,7 +32,8 @@ from toolcrib.limits import SCREENED_MAX_CHARS
 
 _BORDER = "\n\x1f\n"
 _WORD = re.compile(r"[^\W\d_]+")
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]+)+")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{0,127}(?:[_.-][A-Za-z0-9]+)+|[a-z]{1,128}(?:[A-Z][a-z0-9]+)+")
+"""With a first part that is bounded: a text of one endless word takes no longer than any other."""
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+|\n+")
 _OVERRULES = re.compile(
     r"\b(?:instead of|rather than|in place of|do not (?:use|call)|don't (?:use|call)|never (?:use|call)|stop using"
