@@ -35,6 +35,8 @@ logger = logging.getLogger("toolcrib")
 
 _PIECE = 4_000
 """Characters of a prompt's or a resource's words that are looked at together."""
+_OVERLAP = 1_000
+"""Characters that a piece repeats of the one before it: no order is cut in two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +156,7 @@ class Intake:
             if len(self._texts) > SCREENED_KEPT:
                 self._texts.clear()
             known = self._texts[text] = not any(
-                self._finds_hard(text[at : at + _PIECE]) for at in range(0, len(text), _PIECE)
+                self._finds_hard(text[at : at + _PIECE]) for at in range(0, len(text), _PIECE - _OVERLAP)
             )
         return known
 
