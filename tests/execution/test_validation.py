@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from tests.factories import definition, tool
 
-from toolcrib.errors import InvalidArguments
+from toolcrib.errors import InvalidArguments, InvalidCall
 from toolcrib.execution.complexity import WORK_MAX, measure_work
 from toolcrib.execution.repair import repair
 from toolcrib.execution.validation import Validator
@@ -139,6 +139,12 @@ def test_a_blank_for_an_optional_parameter_of_another_type_is_left_out() -> None
 def test_what_has_no_single_reading_is_refused(kind: str, value: Any) -> None:
     with pytest.raises(InvalidArguments):
         check({**obj(x={"type": kind}), "required": ["x"]}, {"x": value})
+
+
+@pytest.mark.parametrize("levels", [70, 300, 900])
+def test_an_object_in_a_string_is_nested_no_deeper_than_any(levels: int) -> None:
+    with pytest.raises(InvalidCall):
+        check(obj(x={"type": "object"}), {"x": '{"a":' * levels + "1" + "}" * levels})
 
 
 def test_valid_arguments_are_handed_on_as_they_are() -> None:

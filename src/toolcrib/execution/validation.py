@@ -17,6 +17,7 @@ import jsonschema_rs
 import orjson
 from msgspec import Struct
 
+from toolcrib.bridge import read_arguments
 from toolcrib.definitions import Json, JsonObject, Tool
 from toolcrib.errors import InvalidArguments
 from toolcrib.execution.complexity import Work, measure_work
@@ -53,7 +54,8 @@ class Validator:
             return Checked(arguments=whole_numbers(arguments, tool))
         validator = cast("_Compiled", self._compile(tool.schema)).validator
         repaired, notes = repair(arguments, tool.parameters)
-        if notes and validator.is_valid(repaired):
+        # What was a string is held to the bounds of all arguments, and to what may be checked by this schema.
+        if notes and self.fits(tool, repaired := read_arguments(repaired)):
             return Checked(arguments=whole_numbers(repaired, tool), notes=notes)
         raise self._refusal(tool, validator, arguments)
 
