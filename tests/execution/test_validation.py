@@ -133,12 +133,25 @@ def test_a_blank_for_an_optional_parameter_of_another_type_is_left_out() -> None
         ("object", "[]"),
         ("boolean", "maybe"),
         ("string", None),
+        ("string", 3.1),
         ("integer", True),
     ],
 )
 def test_what_has_no_single_reading_is_refused(kind: str, value: Any) -> None:
     with pytest.raises(InvalidArguments):
         check({**obj(x={"type": kind}), "required": ["x"]}, {"x": value})
+
+
+@pytest.mark.parametrize("choice", [{"enum": ["all", ""]}, {"pattern": "^(all)?$"}, {"minimum": 1}, True])
+@pytest.mark.parametrize("value", ["all", ""])
+def test_what_one_of_several_schemas_takes_as_it_is_stays_beside_what_is_repaired(choice: Any, value: str) -> None:
+    which = {"anyOf": [{"type": "array", "items": {"type": "string"}}, choice]}
+    checked = check(obj(which=which, n={"type": "integer"}), {"n": "4", "which": value})
+    assert checked.arguments == {"n": 4, "which": value}
+
+
+def test_the_types_of_values_that_are_listed_are_those_that_are_taken() -> None:
+    assert check(obj(n={"enum": [1, 2]}, m={"const": "7"}), {"n": "2", "m": 7}).arguments == {"n": 2, "m": "7"}
 
 
 @pytest.mark.parametrize("levels", [70, 300, 900])

@@ -92,15 +92,24 @@ class _Kinds:
             return frozenset({kind})
         if isinstance(kind, list):
             return frozenset(str(item) for item in kind)
+        values = [schema["const"]] if "const" in schema else schema.get("enum")
+        if isinstance(values, list):
+            return frozenset(map(kind_of, values))
         found: frozenset[str] = frozenset()
+        for narrower in (
+            *self._of_options(schema, depth),
+            *(self.of(part, depth + 1) for part in self._all_of(schema)),
+        ):
+            found = found & narrower if found and narrower else found or narrower
+        return found
+
+    def _of_options(self, schema: Mapping[str, Json], depth: int) -> Iterator[frozenset[str]]:
+        """What each choice between schemas takes; none if one of them may take anything."""
         for key in ("anyOf", "oneOf"):
             options = schema.get(key)
             if isinstance(options, list):
-                found |= frozenset(name for option in options for name in self.of(option, depth + 1))
-        for part in self._all_of(schema):
-            narrower = self.of(part, depth + 1)
-            found = found & narrower if found and narrower else found or narrower
-        return found
+                said = [self.of(option, depth + 1) for option in options]
+                yield frozenset[str]().union(*said) if all(said) else frozenset()
 
     def parts(self, schema: Json, depth: int = 0) -> Iterator[Mapping[str, Json]]:
         """The schema, and those that it is put together of."""
@@ -132,7 +141,8 @@ def _coerce(value: Json, wanted: frozenset[str]) -> Json:
     """The value as one of the wanted types, or itself."""
     if isinstance(value, str) and "string" not in wanted:
         return _from_text(value.strip(), wanted, value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and wanted == frozenset({"string"}):
+    # Not a float: 3.10 and 3.1 are one number, and which of them was meant nobody can tell any more.
+    if isinstance(value, int) and not isinstance(value, bool) and wanted == frozenset({"string"}):
         return orjson.dumps(value).decode()
     if "array" in wanted and value is not None and not isinstance(value, list) and wanted <= {"array", "null"}:
         return [value]
