@@ -32,6 +32,9 @@ BAD: dict[str, Any] = {
     "huge number": definition("a", x={"default": 10**30}),
     "key that is no string": definition("a", x={1: 2}),
     "network reference": definition("a", x={"$ref": "http://127.0.0.1:9/schema.json"}),
+    "network reference of a property that is called like a keyword": definition(
+        "a", default={"$ref": "http://127.0.0.1:9/schema.json"}
+    ),
     "file reference": definition("a", x={"$ref": "file:///etc/passwd"}),
     "relative reference": definition("a", x={"$ref": "other.json#/a"}),
     "dynamic reference": definition("a", x={"$dynamicRef": "https://example.org/x"}),
@@ -68,6 +71,11 @@ def test_a_property_that_is_called_like_a_keyword_is_a_property() -> None:
     raw = definition("a")
     raw["inputSchema"] = {"type": "object", "properties": {"$ref": {"type": "string"}, "$id": {"type": "string"}}}
     assert set(freeze(raw).parameters["properties"]) == {"$ref", "$id"}
+
+
+def test_a_default_of_a_property_that_is_called_like_a_keyword_is_data() -> None:
+    raw = definition("a", properties={"type": "object", "default": {"$ref": "file:///x"}})
+    assert freeze(raw).definition == raw
 
 
 def test_a_tool_without_a_schema_takes_nothing() -> None:

@@ -54,6 +54,8 @@ _FIELDS = Tool.__struct_fields__[:-1]
 """What a tool is made of: all but its seal."""
 _LITERALS = frozenset({"enum", "const", "default", "examples", "example"})
 """Keywords whose content is data, not schema."""
+_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
+"""Keywords that hold schemas by names, which may be those of keywords."""
 
 
 def freeze_tool(
@@ -222,9 +224,9 @@ def _require_bounded(definition: JsonObject) -> None:  # noqa: C901 - one walk, 
     identifiers: set[str] = set()
     references: list[str] = []
     nodes = 0
-    stack: list[tuple[object, int, bool]] = [(definition, 1, False)]
+    stack: list[tuple[object, int, bool, bool]] = [(definition, 1, False, False)]
     while stack:
-        value, depth, literal = stack.pop()
+        value, depth, literal, named = stack.pop()
         nodes += 1
         if nodes > SCHEMA_MAX_NODES:
             raise DefinitionError(f"the definition has more than {SCHEMA_MAX_NODES} values")
@@ -241,9 +243,10 @@ def _require_bounded(definition: JsonObject) -> None:  # noqa: C901 - one walk, 
                         references.append(item)
                     elif key == "$id":
                         identifiers.add(item)
-                stack.append((item, depth + 1, literal or key in _LITERALS))
+                is_data = literal or (not named and key in _LITERALS)
+                stack.append((item, depth + 1, is_data, not named and key in _NAMED))
         else:
-            stack.extend((item, depth + 1, literal) for item in cast("list[object]", value))
+            stack.extend((item, depth + 1, literal, False) for item in cast("list[object]", value))
     for reference in references:
         target = reference.partition("#")[0]
         if not any(identifier == target or identifier.endswith("/" + target) for identifier in identifiers):
