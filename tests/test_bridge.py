@@ -72,6 +72,11 @@ def test_only_exact_keys_count(key: str) -> None:
         read("tool_call", {"name": "forecast", "arguments": {}, key: "delete_everything"})
 
 
+def test_keys_that_are_no_strings_are_answered_like_any_other() -> None:
+    with pytest.raises(InvalidCall, match="not `1`, `tool`"):
+        read("tool_call", {"name": "forecast", 1: 2, "tool": 3})
+
+
 def test_flattened_arguments_are_answered_with_where_they_belong() -> None:
     with pytest.raises(InvalidCall, match="inside `arguments`"):
         read("tool_call", {"name": "forecast", "city": "Rome"})

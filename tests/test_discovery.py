@@ -65,6 +65,17 @@ async def test_several_names_are_described_in_one_answer_with_a_word_for_each() 
     assert [item.get("code") for item in body["tools"]] == [None, "call_directly", "tool_not_available"]
 
 
+async def test_names_that_nobody_can_write_or_read_are_repeated_as_far_as_answers_can() -> None:
+    names = ["a\ud800", "b" * 100_000, "create_issue"]
+    raw = {"type": "tool_use", "id": "1", "name": "tool_describe", "input": {"name": names}}
+    (answer,) = await crib().session().execute([raw])
+    assert [item["name"] for item in json.loads(answer.result.text)["tools"]] == [
+        "a?",
+        "b" * 80 + "…",
+        "github__create_issue",
+    ]
+
+
 @pytest.mark.requirement("X4")
 async def test_several_needs_are_answered_at_once_without_repeating_a_tool() -> None:
     body = await ask(crib().session(), "tool_search", {"query": ["create issue", "weather forecast", "new issue"]})

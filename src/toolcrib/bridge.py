@@ -292,7 +292,7 @@ def _read_object(value: Json, name: str, *, bare: str | None = None) -> JsonObje
 def _require_keys(raw: JsonObject, name: str, known: AbstractSet[str]) -> None:
     """Exact keys only: what was checked under one spelling must not run under another."""
     if not raw.keys() <= known:
-        unknown = sorted(raw.keys() - known)
+        unknown = sorted(map(str, raw.keys() - known))  # a caller in Python may have sent others than strings
         keys = " and ".join(f"`{key}`" for key in sorted(known - {"queries", "names"}))
         shown = ", ".join(f"`{key[:40]}`" for key in unknown[:3])
         hint = " Put the tool's own arguments inside `arguments`." if name == TOOL_CALL else ""

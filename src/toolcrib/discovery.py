@@ -19,7 +19,7 @@ from toolcrib.catalog import Catalog
 from toolcrib.definitions import Json, JsonObject, Tool, Toolset, ToolsetName, json_chars
 from toolcrib.errors import CallError, SearchRefused
 from toolcrib.limits import DESCRIBE_MAX_CHARS, RESULTS_MAX_HITS
-from toolcrib.names import Names
+from toolcrib.names import Names, shown_name
 from toolcrib.progress import ProgressGuard
 from toolcrib.retrieval.base import Document, Grouped, Index, Ranking, Retriever
 from toolcrib.retrieval.documents import documents_of
@@ -138,14 +138,14 @@ class Discovery:
         tools: list[Tool] = []
         room = DESCRIBE_MAX_CHARS
         for name in question.names:
-            found = names.find(name, bridged=True)
+            found, shown = names.find(name, bridged=True), shown_name(name)
             body = found.for_model() if isinstance(found, CallError) else self._description(names.catalog, found)
             size = len(orjson.dumps(body))
             if size > room:
-                bodies.append({"name": name, "error": "The answer would be too long: describe this one alone."})
+                bodies.append({"name": shown, "error": "The answer would be too long: describe this one alone."})
                 continue
             room -= size
-            bodies.append({"name": name, **body})
+            bodies.append({"name": shown, **body})
             if isinstance(found, Tool):
                 tools.append(found)
         return {"tools": bodies}, tuple(tools)

@@ -64,12 +64,16 @@ def call_directly(name: str) -> CallDirectly:
 
 def not_available(name: str, candidates: tuple[str, ...] = ()) -> ToolNotAvailable:
     """The one answer for unknown, out of scope and held back."""
-    shown = name.encode(errors="replace").decode()
-    shown = shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}…"
     hint = (
         f"Did you mean {' or '.join(f'`{candidate}`' for candidate in candidates)}?"
         if candidates
         # Below the gate there is no bridge; the answer is the same, whoever asks.
         else f"Use a tool that you have; `{TOOL_SEARCH}`, if you have it, finds others."
     )
-    return ToolNotAvailable(f"`{shown}` is not available in this session. {hint}")
+    return ToolNotAvailable(f"`{shown_name(name)}` is not available in this session. {hint}")
+
+
+def shown_name(name: str) -> str:
+    """A name as answers repeat it, whatever somebody sent as one."""
+    shown = name.encode(errors="replace").decode()
+    return shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}…"
