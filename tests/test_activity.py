@@ -224,3 +224,21 @@ def test_whoever_looks_now_and_then_sees_every_note_once_and_learns_what_is_left
     everything = feed.news(0, most=10_000)
     assert (everything.missed == 0) is (keep == 10_000)
     assert everything.position == position
+
+
+async def test_a_call_by_a_name_that_nobody_can_write_is_in_the_file_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "activity.jsonl"
+    shared = crib(core(), github(), settings=with_file(path))
+    await shared.session().execute([{"type": "tool_use", "id": "1", "name": "delete\ud800", "input": {}}])
+    refused = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {line["tool"] for line in refused} == {"delete?"}
+    assert shared.activity.dropped == 0
+
+
+def test_a_file_that_was_taken_away_is_made_anew_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "activity.jsonl"
+    sink = JsonlSink(path)
+    path.rename(tmp_path / "taken.jsonl")
+    sink(Event(stage="search"))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert json.loads(path.read_text())["stage"] == "search"

@@ -5,11 +5,13 @@ arguments (keys, types, lengths), never their values. A sink that fails is count
 call.
 """
 
+import json
+import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import BinaryIO, Literal, Protocol
 
 import orjson
 from msgspec import Struct
@@ -250,8 +252,7 @@ class JsonlSink:
         self._max_bytes = max_bytes
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.touch(mode=0o600)
-            with self._path.open("ab") as file:
+            with self._open() as file:
                 self._size = file.tell() if file.seekable() else 0  # a pipe, such as `/dev/stderr` often is
         except OSError as error:
             raise ConfigError(
@@ -260,14 +261,30 @@ class JsonlSink:
 
     def __call__(self, event: Event) -> None:
         """Appends one line."""
-        line = orjson.dumps(event.as_json(), option=orjson.OPT_APPEND_NEWLINE, default=str)
+        line = _line_of(event)
         if self._size + len(line) > self._max_bytes and self._size:
             self._path.replace(self._path.with_name(self._path.name + ".1"))
-            self._path.touch(mode=0o600)
             self._size = 0
-        with self._path.open("ab") as file:
+        with self._open() as file:
             file.write(line)
         self._size += len(line)
+
+    def _open(self) -> BinaryIO:
+        """The file, made anew where somebody has taken it away, as a log rotation does."""
+        return open(self._path, "ab", opener=_for_its_owner)
+
+
+def _line_of(event: Event) -> bytes:
+    told = event.as_json()
+    try:
+        return orjson.dumps(told, option=orjson.OPT_APPEND_NEWLINE, default=str)
+    except TypeError:  # half a surrogate pair in the name that somebody called: no way to stay out of the file
+        text = json.dumps(told, separators=(",", ":"), ensure_ascii=False, default=str)
+        return text.encode(errors="replace") + b"\n"
+
+
+def _for_its_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def query_words(queries: Sequence[str]) -> list[str]:
