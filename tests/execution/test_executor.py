@@ -537,6 +537,19 @@ async def test_what_a_hook_hands_back_runs_as_json_or_not_at_all(changed: Any, r
     assert answer.result.code == ("hook_rejected" if ran is None else None)
 
 
+async def test_a_result_of_a_hook_that_is_not_made_of_objects_takes_no_result_away() -> None:
+    class Hook:
+        async def before(self, call: Call) -> None:
+            return None
+
+        async def after(self, call: Call, result: Result) -> Any:
+            return Result(content=("text",))
+
+    source = Recorder("mcp-notes", [definition("add", text={"type": "string"})])
+    (answer,) = await crib(source, hooks=[Hook()]).session().execute([bridged("add", {"text": "a"})])
+    assert answer.result.text == "add ran"
+
+
 async def test_arguments_that_a_hook_changes_in_place_are_checked_and_the_transcript_keeps_its_own() -> None:
     class Hook:
         value: Any = "x"

@@ -6,8 +6,8 @@ nor a hanging server takes everything. A source may throw whatever it likes: her
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import Any, Literal, Protocol, cast
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from toolcrib.errors import CallError, ConfigError, DeadlineExceeded, SourceUnav
 from toolcrib.execution.deadlines import Bounded, Deadlines
 from toolcrib.execution.foreign import settled, told
 from toolcrib.execution.places import Places
+from toolcrib.execution.results import is_made_of_objects
 from toolcrib.limits import QUEUE_WAIT_S
 from toolcrib.settings import LimitSettings
 
@@ -297,7 +298,7 @@ def _require_result(call: Call, result: object) -> None:
     """Raises `ToolFailed` for what is no result: sources are code of others."""
     if not isinstance(result, Result):
         raise ToolFailed(f"`{call.tool.name}` gave {type(result).__name__} in place of a `Result`.")
-    if not all(isinstance(block, dict | Mapping) for block in cast("tuple[object, ...]", result.content)):
+    if not is_made_of_objects(result):
         raise ToolFailed(f"`{call.tool.name}` gave a `Result` whose `content` is not made of objects.")
 
 

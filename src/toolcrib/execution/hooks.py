@@ -18,6 +18,7 @@ from toolcrib.definitions import Call, JsonObject, Result
 from toolcrib.dialects.mcp import open_result
 from toolcrib.errors import CallError, CheckpointFailed, GuardrailRefused, HookRejected
 from toolcrib.execution.foreign import settled, told
+from toolcrib.execution.results import is_made_of_objects
 from toolcrib.limits import HOOK_DEADLINE_S
 
 logger = logging.getLogger("toolcrib")
@@ -135,7 +136,7 @@ async def run_after(hooks: Sequence[Hook], call: Call, result: Result) -> Result
         except Exception:
             logger.exception("a hook failed after the call; the result was kept")
             continue
-        if isinstance(changed, Result):
+        if isinstance(changed, Result) and is_made_of_objects(changed):
             result = changed
         elif changed is not None:
             logger.error("a hook gave %s in place of a result, which was kept", type(changed).__name__)

@@ -67,6 +67,11 @@ def note_repairs(result: Result, notes: tuple[str, ...]) -> Result:
     return replace(result, content=(*content, line), notes=notes, dialect=None, raw=None)
 
 
+def is_made_of_objects(result: Result) -> bool:
+    """Whether the content of somebody's result is what it should be."""
+    return all(isinstance(block, dict | Mapping) for block in cast("tuple[object, ...]", result.content))
+
+
 def readable(result: Result) -> Result:
     """The result of somebody who wrote into it what JSON cannot carry, such as half a surrogate pair."""
     content = tuple(
