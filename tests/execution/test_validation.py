@@ -12,7 +12,7 @@ from tests.factories import definition, tool
 
 from toolcrib.errors import InvalidArguments, InvalidCall
 from toolcrib.execution.complexity import WORK_MAX, measure_work
-from toolcrib.execution.repair import repair
+from toolcrib.execution.repair import repair, whole_numbers
 from toolcrib.execution.validation import Validator
 from toolcrib.intake.freezing import freeze_tool
 
@@ -300,6 +300,34 @@ def test_a_schema_that_doubles_with_the_depth_of_the_arguments_is_checked_only_w
     assert check(bomb, {"x": deep}).arguments == {"x": deep}
     with pytest.raises(InvalidArguments):
         check(bomb, {"x": {"a": {}}})
+
+
+@pytest.mark.requirement("X5")
+def test_a_schema_of_much_work_for_each_value_is_checked_only_while_they_are_few() -> None:
+    levels: dict[str, Any] = {f"l{n}": {"allOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(17)}
+    bomb = {**obj(a={"items": {"$ref": "#/$defs/l0"}}), "$defs": {**levels, "l17": {"minimum": 0}}}
+    with pytest.raises(InvalidArguments):
+        check(bomb, {"a": [-1]})
+    many: Any = {"a": [-1] * 100_000}
+    assert check(bomb, many).arguments == many
+    fits = Validator().check_of(with_schema(bomb))
+    assert fits is not None
+    assert fits(many)
+
+
+def test_large_arguments_are_refused_with_the_first_of_their_errors() -> None:
+    schema = obj(a={"allOf": [{"type": "string"}] * 600}, n={"type": "integer"})
+    with pytest.raises(InvalidArguments, match=r"^a: type$"):
+        check(schema, {"a": ["word"] * 100_000, "n": "x"})
+    with pytest.raises(InvalidArguments, match="a: type; a: type"):
+        check(schema, {"a": ["word"], "n": "x"})
+
+
+def test_many_numbers_under_many_schemas_are_made_whole_only_as_far_as_that_is_cheap() -> None:
+    schema = with_schema(obj(a={"anyOf": [{"items": {"type": "integer"}}] * 600}))
+    assert str(whole_numbers({"a": [1.0]}, schema)) == "{'a': [1]}"
+    numbers: Any = {"a": [1.0] * 200_000}
+    assert whole_numbers(numbers, schema) == numbers
 
 
 def test_an_ordinary_recursive_schema_is_checked_at_any_depth() -> None:

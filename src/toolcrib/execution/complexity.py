@@ -13,6 +13,9 @@ from toolcrib.definitions import Json
 
 WORK_MAX = 1_000_000
 """Subschema visits that one validation may cost: about 100 ms."""
+_WORK_FOR_ALL_MAX = 10 * WORK_MAX
+"""The same for all values of the arguments, each of which may cost as many, though hardly ever does."""
+_FEW_VISITS = 100
 _DEPTH_MAX = 300
 _MEANINGS_MAX = 64
 """Places that one reference may mean."""
@@ -32,9 +35,14 @@ class Work:
     recursions: int
     """References that lead back into themselves: each level of the arguments may repeat the pass so often."""
 
-    def allows(self, depth: int) -> bool:
-        """Whether arguments nested so deeply can be checked within the budget."""
-        if self.visits > WORK_MAX:
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is so little that how many values the arguments have matters as little."""
+        return self.visits <= _FEW_VISITS
+
+    def allows(self, depth: int, values: int = 1) -> bool:
+        """Whether arguments nested so deeply, of so many values, can be checked within the budget."""
+        if self.visits > WORK_MAX or (not self.is_plain and self.visits * values > _WORK_FOR_ALL_MAX):
             return False
         return self.recursions <= 1 or self.visits * self.recursions ** min(depth, 64) <= WORK_MAX
 

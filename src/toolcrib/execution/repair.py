@@ -49,10 +49,12 @@ def whole_numbers(arguments: JsonObject, tool: Tool) -> JsonObject:
 
 def _whole(value: Json, schemas: list[Json], kinds: "_Kinds") -> Json:
     if isinstance(value, float):
+        if kinds.is_tired:
+            return value
         wanted = frozenset(name for schema in schemas for name in kinds.of(schema))
         exact = value.is_integer() and abs(value) < _EXACT
         return int(value) if exact and "integer" in wanted and "number" not in wanted else value
-    if not isinstance(value, Mapping | list):
+    if not isinstance(value, Mapping | list) or kinds.is_tired:
         return value
     parts = [part for schema in schemas for part in kinds.parts(schema)]
     if isinstance(value, list):
@@ -82,6 +84,11 @@ class _Kinds:
     def __init__(self, root: Mapping[str, Json]) -> None:
         self._root = root
         self._left = _LOOKS_MAX
+
+    @property
+    def is_tired(self) -> bool:
+        """Whether it has looked as far as it does: asking on would take its time for nothing."""
+        return self._left <= 0
 
     def of(self, schema: Json, depth: int = 0) -> frozenset[str]:
         """The types; none if nothing is said of them."""

@@ -27,6 +27,8 @@ from toolcrib.retrieval.signature import build_signature, compact_parameters
 
 _ERRORS_SHOWN = 5
 _MESSAGE_MAX_CHARS = 600
+_TOLD_VISITS_MAX, _TOLD_MAX_BYTES = 10_000, 16_384
+"""Schemas and arguments up to which every error is looked for."""
 
 
 class Checked(Struct, frozen=True, kw_only=True):
@@ -52,18 +54,17 @@ class Validator:
         """The arguments to run with. Raises `InvalidArguments` with what is wrong, where, and the schema."""
         if self.fits(tool, arguments):
             return Checked(arguments=whole_numbers(arguments, tool))
-        validator = cast("_Compiled", self._compile(tool.schema)).validator
+        compiled = cast("_Compiled", self._compile(tool.schema))
         repaired, notes = repair(arguments, tool.parameters)
         # What was a string is held to the bounds of all arguments, and to what may be checked by this schema.
         if notes and self.fits(tool, repaired := read_arguments(repaired)):
             return Checked(arguments=whole_numbers(repaired, tool), notes=notes)
-        raise self._refusal(tool, validator, arguments)
+        raise self._refusal(tool, compiled, arguments)
 
     def fits(self, tool: Tool, arguments: JsonObject) -> bool:
         """Whether `check` would let the arguments pass as they are, or has nothing to check them by."""
         compiled = self._compile(tool.schema)
-        # How deep the arguments are matters only to a schema that leads back into itself.
-        if compiled is None or not compiled.work.allows(_depth(arguments) if compiled.work.recursions > 1 else 1):
+        if compiled is None or not _allows(compiled.work, arguments):
             return True
         return compiled.validator.is_valid(arguments)
 
@@ -72,7 +73,8 @@ class Validator:
         compiled = self._compile(tool.schema)
         if compiled is None or not compiled.work.allows(1):
             return None
-        return partial(self.fits, tool) if compiled.work.recursions > 1 else compiled.validator.is_valid
+        is_plain = compiled.work.recursions <= 1 and compiled.work.is_plain
+        return compiled.validator.is_valid if is_plain else partial(self.fits, tool)
 
     def is_checkable(self, tool: Tool) -> bool:
         """Whether the tool's arguments can be checked at all."""
@@ -89,8 +91,8 @@ class Validator:
             self._compiled.popitem(last=False)
         return compiled
 
-    def _refusal(self, tool: Tool, compiled: "jsonschema_rs.Validator", arguments: JsonObject) -> InvalidArguments:
-        errors = list(islice(compiled.iter_errors(arguments), _ERRORS_SHOWN))
+    def _refusal(self, tool: Tool, compiled: _Compiled, arguments: JsonObject) -> InvalidArguments:
+        errors = _errors_of(compiled, arguments)
         text = "; ".join(_problem(error) for error in errors)[:_MESSAGE_MAX_CHARS]
         return InvalidArguments(
             f"`{tool.name}` was not run: {text}. Send the call again with arguments that fit the schema.",
@@ -141,6 +143,33 @@ def _told_parameters(tool: Tool, arguments: JsonObject, errors: Sequence[jsonsch
         if part["properties"] and len(encoded) <= REFUSAL_SCHEMA_MAX_CHARS and b'ef"' not in encoded:
             return {"parameters": part, "complete": False}
     return {"signature": build_signature(tool).text[:REFUSAL_SCHEMA_MAX_CHARS], "complete": False}
+
+
+def _errors_of(compiled: _Compiled, arguments: JsonObject) -> list[jsonschema_rs.ValidationError]:
+    """What is wrong with arguments that do not fit: the first few errors, or the first where there may be very many.
+
+    The validator makes all of them before it gives the first, each with a copy of the value that is wrong.
+    """
+    if compiled.work.visits <= _TOLD_VISITS_MAX and len(orjson.dumps(arguments)) <= _TOLD_MAX_BYTES:
+        return list(islice(compiled.validator.iter_errors(arguments), _ERRORS_SHOWN))
+    try:
+        compiled.validator.validate(arguments)
+    except jsonschema_rs.ValidationError as error:
+        return [error]
+    return []
+
+
+def _allows(work: Work, arguments: JsonObject) -> bool:
+    # How deep the arguments are matters only to a schema that leads back into itself, how many to one that is large.
+    depth = _depth(arguments) if work.recursions > 1 else 1
+    return work.allows(depth) if work.is_plain else work.allows(depth, _count(arguments))
+
+
+def _count(value: Json) -> int:
+    """Values in a value, itself included."""
+    if isinstance(value, Mapping):
+        return 1 + sum([_count(item) for item in value.values()])
+    return 1 + sum([_count(item) for item in value]) if isinstance(value, list) else 1
 
 
 def _depth(value: Json) -> int:
