@@ -193,6 +193,15 @@ def test_definitions_are_found_inside_lists_and_wrappers() -> None:
     assert list(expand_definitions({"tools": [TOOLS["mcp"]]})) == [TOOLS["mcp"]]
 
 
+def test_lists_within_lists_are_opened_as_far_as_anybody_nests_them() -> None:
+    nested: list[Any] = [TOOLS["mcp"]]
+    assert list(expand_definitions([[[nested]]])) == nested
+    for _ in range(2_000):
+        nested = [nested]
+    (found,) = expand_definitions(nested)
+    assert isinstance(found, list)
+
+
 @pytest.mark.parametrize("args", [{"city": "Rome"}, None])
 def test_a_call_of_gemini_without_its_part_around_it_keeps_its_arguments(args: dict[str, str] | None) -> None:
     class FunctionCall:

@@ -16,6 +16,9 @@ DIALECTS: Mapping[DialectName, Dialect] = {
     "mcp": mcp,
 }
 
+_LEVELS = 16
+"""Lists and answers within each other that are opened; what lies deeper is no definition."""
+
 
 def require_dialect(name: str) -> Dialect:
     """The dialect of that name. Raises `ConfigError`."""
@@ -39,15 +42,15 @@ def detect_tool_dialect(raw: Mapping[str, Json]) -> DialectName:
     return "mcp"
 
 
-def expand_definitions(raw: Json) -> Iterator[Json]:
+def expand_definitions(raw: Json, levels: int = _LEVELS) -> Iterator[Json]:
     """Single definitions out of what a file or an API holds: lists, `tools`, `functionDeclarations`, an answer."""
-    if isinstance(raw, list | tuple):
+    if isinstance(raw, list | tuple) and levels:
         for item in raw:
-            yield from expand_definitions(item)
+            yield from expand_definitions(item, levels - 1)
         return
-    if isinstance(raw, Mapping):
+    if isinstance(raw, Mapping) and levels:
         if "jsonrpc" in raw and isinstance(raw.get("result"), Mapping):
-            yield from expand_definitions(raw["result"])
+            yield from expand_definitions(raw["result"], levels - 1)
             return
         for key in ("functionDeclarations", "function_declarations", "tools"):
             inner = raw.get(key)
