@@ -13,7 +13,7 @@ from tests.retrieval.documents import document
 
 from toolcrib.errors import ModelUnavailable
 from toolcrib.evals.corpus import read_queries, read_tools
-from toolcrib.limits import NEAREST_NAMES
+from toolcrib.limits import NEAREST_NAMES, QUERY_MAX_CHARS
 from toolcrib.retrieval.base import Document
 from toolcrib.retrieval.confidence import Calibration, Line, Signals
 from toolcrib.retrieval.fusion import FusionWeights, fuse
@@ -192,6 +192,8 @@ def test_an_empty_answer_also_says_what_was_looked_up(retriever: HybridRetriever
     retriever.settle()
     found = index.search("Could you please tune the strings of my grand piano?", limit=5)
     assert (found.abstained, found.read_as) == (True, "tune the strings of my grand piano?")
+    long = retriever.index(TOOLS).search("please " + "remove the old file " * 2_000, limit=1)
+    assert 0 < len(long.read_as) <= QUERY_MAX_CHARS
 
 
 def test_a_name_that_looks_misspelt_is_found_as_it_was_typed(model: StaticModel):

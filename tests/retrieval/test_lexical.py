@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.retrieval.documents import document
 
+from toolcrib.limits import QUERY_MAX_CHARS
 from toolcrib.retrieval.base import Document
 from toolcrib.retrieval.lexical import LexicalIndex, LexicalRetriever
 from toolcrib.retrieval.neighbours import shipped_neighbours
@@ -304,3 +305,11 @@ def test_misspelt_words_are_spelt_as_the_index_does(query: str, known: set[str],
 def test_what_means_the_same_is_looked_up_however_long_the_query_is(times: int):
     index = LexicalRetriever().index((document("delete_branch", "Delete a branch"), document("t_17", "删除旧的分支")))
     assert (index.match("delete " * times, ("删除旧的分支", "remove")).scores > 0).all()
+
+
+@pytest.mark.requirement("X26")
+def test_what_was_looked_up_is_told_only_where_it_is_not_what_was_typed_and_no_longer_than_it_was_read():
+    index = LexicalRetriever().index((document("delete_branch", "Delete a branch of a repository"),))
+    assert index.search("deleetBranch", limit=1).read_as == ""
+    assert index.search("delete the brnach", limit=1).read_as == "delete the branch"
+    assert len(index.search("delete the brnach " * 2_000, limit=1).read_as) <= QUERY_MAX_CHARS

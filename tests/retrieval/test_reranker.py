@@ -245,21 +245,33 @@ def test_a_catalog_larger_than_there_is_room_for_is_reported(monkeypatch: pytest
     assert reports == ["there is room for the vectors of 2 of 3 tools"]
 
 
+class Slow(Scripted):
+    """An endpoint that answers when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Semaphore(0)
+        self.answers = threading.Event()
+
+    def embed(self, texts: Sequence[str], *, budget_s: float) -> list[list[float]]:
+        self.asked.release()
+        assert self.answers.wait(5)
+        return super().embed(texts, budget_s=budget_s)
+
+
 @pytest.mark.requirement("S24")
 def test_what_two_indexes_share_is_sent_once_though_both_are_prepared_at_once():
-    endpoint, both = Scripted(), threading.Barrier(2)
+    endpoint = Slow()
     reranker = Reranker(endpoint, clock=lambda: 0.0, report=lambda _: None)
-
-    def prepare():
-        both.wait(5)
-        assert reranker.prepare(TOOLS, budget_s=1)
-
-    threads = [threading.Thread(target=prepare) for _ in range(2)]
+    threads = [threading.Thread(target=reranker.prepare, args=(TOOLS,), kwargs={"budget_s": 1}) for _ in range(2)]
     for thread in threads:
         thread.start()
+    assert endpoint.asked.acquire(timeout=5)
+    assert not endpoint.asked.acquire(timeout=0.2), "one at a time"
+    endpoint.answers.set()
     for thread in threads:
         thread.join(5)
-    assert len(endpoint.calls) == 1
+    assert len(endpoint.calls) == 1 and reranker.holds(TOOLS)
 
 
 @pytest.mark.requirement("D3")

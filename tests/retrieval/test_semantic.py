@@ -337,3 +337,16 @@ def _shared() -> StaticModel:
     if not _models:
         _models.append(StaticModel.load())
     return _models[0]
+
+
+@pytest.mark.requirement("K14")
+def test_each_part_that_is_missing_is_logged_and_the_first_is_what_doctor_shows(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    folder = copytree(MODEL_DIRECTORY, tmp_path / "model")
+    for part in ("languages.npz", "comparer.npz", "joint.npz"):
+        (folder / part).unlink()
+    model = StaticModel.load(folder)
+    costs = ["other languages", "not compared", "not read together"]
+    assert [cost in record.getMessage() for cost, record in zip(costs, caplog.records, strict=True)] == [True] * 3
+    assert costs[0] in (model.lacking or "")

@@ -262,7 +262,7 @@ class HybridIndex:
         if self._vocabulary is None or self._lexical.named(plain):
             return _Asked(text=plain, typed=plain)
         told = None if self._languages is None else self._languages.told(plain)
-        if told is not None and self._lexical.share(plain) <= self._lexical.share(told.text):
+        if told is not None and self._lexical.match(plain).share <= self._lexical.match(told.text).share:
             text = told.text if self._weights.courtesies else plainly(told.text)
             return _Asked(text=text, typed=plain, beside=(plain, *told.words))
         text, beside = self._lexical.respelt(plain, self._vocabulary.knows), self._english(plain)
@@ -353,14 +353,13 @@ class HybridIndex:
     def _signals(self, query: str, look: "_Look") -> Signals:
         match, scores = look.match, look.scores
         nearest = float(look.meaning.max(initial=0.0))
-        mass = match.mass
         few = min(_LEADERS, len(scores))
         best = scores[best_rows(scores, few)]
         return Signals(
             nearest=nearest,
             # Where no tool was compared another line counts, which knows the centres alone; it abstains less.
             elsewhere=nearest if self._cohort is None else self._cohort.nearness(query, by_words=look.best is None),
-            words=float(match.scores.max(initial=0.0)) / mass if mass > 0.0 else 0.0,
+            words=match.share,
             # Rows that are gone stand at 0; so does, here, what is farther than nothing.
             lead=float(best.max() - best.min() if len(best) >= few else scores.max()),
             # Neither translations nor the parts of unspaced scripts make a query say more.

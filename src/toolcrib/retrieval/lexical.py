@@ -237,6 +237,11 @@ class Match(NamedTuple):
     mass: float
     """What a document that held every word of the query could be worth, roughly."""
 
+    @property
+    def share(self) -> float:
+        """How much of what the query says the best row holds; what no row has counts against it."""
+        return float(self.scores.max(initial=0.0)) / self.mass if self.mass > 0.0 else 0.0
+
 
 class LexicalIndex:
     """Searchable documents; immutable."""
@@ -306,12 +311,6 @@ class LexicalIndex:
             words = self._weigher.words(_side_by_side(query, beside))
         rows = self.named(query if named is None else named)
         return Match(words=words, scores=self._sums(words), named=rows, mass=mass_of(alone))
-
-    def share(self, text: str) -> float:
-        """How much of what a text says its best row holds; what no row has counts against it."""
-        words = self._weigher.words(text)
-        mass = mass_of(words)
-        return float(self._sums(words).max(initial=0.0)) / mass if mass > 0.0 else 0.0
 
     def respelt(self, query: str, known: Callable[[str], bool]) -> str:
         """The query with misspelt words as they are spelt here; a word that is known elsewhere stays as it is."""

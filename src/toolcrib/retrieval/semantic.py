@@ -56,6 +56,7 @@ Places: TypeAlias = NDArray[np.intp]
 _TABLE = "table.npz"
 _BRIDGE = "bridge.npz"
 _FORMAT = 1
+_NOT_JOINT = "doubtful hits are not read together with the query"
 _COARSE_DIMENSIONS = 64
 """Leading dimensions, all that the first look at a large index uses; the table is rotated to suit."""
 
@@ -124,25 +125,22 @@ class StaticModel:
         try:
             reader = SentenceReader.load(model.mark, directory)
         except ModelUnavailable as error:
-            model.lacking = f"queries and tools are read word by word: {error}"
-            logger.warning("%s; install toolcrib again", model.lacking)
+            model.lacks("queries and tools are read word by word", error)
             return model
         model.reader = reader
         try:
             model.languages = Languages(Dictionaries.load(directory), vocabulary)
         except ModelUnavailable as error:
-            model.lacking = f"queries in other languages are read word by word: {error}"
-            logger.warning("%s; install toolcrib again", model.lacking)
+            model.lacks("queries in other languages are read word by word", error)
         try:
             model.comparer = Comparer.load(reader.mark, directory)
         except ModelUnavailable as error:
-            model.lacking = model.lacking or f"the best hits are not compared with the query: {error}"
-            logger.warning("%s; install toolcrib again", model.lacking)
+            model.lacks("the best hits are not compared with the query", error)
         try:
             JointReader.check(reader, directory)
             model.joint = JointFile(reader, directory)
         except ModelUnavailable as error:
-            model.lacks_joint(error)
+            model.lacks(_NOT_JOINT, error)
         reads = _ToolReader(reader, model.comparer, vocabulary)
         file = VectorFile(kept / f"{reads.mark}.vectors", size=reads.record_bytes) if kept is not None else None
         model.readings = VectorFill(load=lambda: reads, file=file, at_once=READER_AT_ONCE, what="the sentence reader")
@@ -186,12 +184,12 @@ class StaticModel:
             return None if self.joint is None else self.joint.read()
         except ModelUnavailable as error:
             self.joint = None
-            self.lacks_joint(error)
+            self.lacks(_NOT_JOINT, error)
             return None
 
-    def lacks_joint(self, error: ModelUnavailable) -> None:
-        """Says, once, what is missing and what that costs."""
-        said = f"doubtful hits are not read together with the query: {error}"
+    def lacks(self, cost: str, error: ModelUnavailable) -> None:
+        """Says what a missing part costs; the first of them is what `doctor` shows."""
+        said = f"{cost}: {error}"
         self.lacking = self.lacking or said
         logger.warning("%s; install toolcrib again", said)
 
